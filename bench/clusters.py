@@ -181,10 +181,15 @@ async def deploy(cluster: Running, replicas: int) -> None:
     """Makes a Deployment; until it is available."""
     deployments = cluster.informers.of(DEPLOYMENTS)
     cluster.informers.start()
-    await make(cluster.client, DEPLOYMENTS, "default", {
-        "metadata": {"name": "web"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")},
-    })  # fmt: skip
+    await make(
+        cluster.client,
+        DEPLOYMENTS,
+        "default",
+        {
+            "metadata": {"name": "web"},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")},
+        },
+    )
 
     def available() -> bool:
         found: Deployment | None = deployments.get("default", "web")
@@ -257,9 +262,12 @@ _KINDS: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
     ("", "persistentvolumeclaims", "PersistentVolumeClaim", {"spec": _CLAIM}),
     ("", "limitranges", "LimitRange", {"spec": {"limits": []}}),
     ("", "podtemplates", "PodTemplate", {"template": template("none")}),
-    ("", "replicationcontrollers", "ReplicationController", {
-        "spec": {"replicas": 0, "selector": {"app": "none"}, "template": template("none")},
-    }),
+    (
+        "",
+        "replicationcontrollers",
+        "ReplicationController",
+        {"spec": {"replicas": 0, "selector": {"app": "none"}, "template": template("none")}},
+    ),
     ("", "pods", "Pod", {"spec": template("pod")["spec"]}),
     ("apps", "deployments", "Deployment", {"spec": _SCALED}),
     ("apps", "replicasets", "ReplicaSet", {"spec": _SCALED}),
@@ -272,7 +280,7 @@ _KINDS: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
     ("networking.k8s.io", "networkpolicies", "NetworkPolicy", {"spec": {"podSelector": {}}}),
     ("rbac.authorization.k8s.io", "roles", "Role", {"rules": []}),
     ("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", {"roleRef": _ROLE}),
-)  # fmt: skip
+)
 
 
 async def namespace(cluster: Running) -> Figures:
@@ -336,12 +344,17 @@ def measure(command: str, row: str) -> Figures:
 
 async def _with_client(reach: dict[str, Any], began: float, work: Callable[[Running], Awaitable[Figures]]) -> Figures:
     with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
-        json.dump({
-            "apiVersion": "v1", "kind": "Config", "current-context": "it",
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-            "clusters": [{"name": "it", "cluster": {"server": reach["url"], "certificate-authority": reach["ca"]}}],
-            "users": [{"name": "it", "user": {"token": reach["token"]}}],
-        }, file)  # fmt: skip
+        json.dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "it",
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+                "clusters": [{"name": "it", "cluster": {"server": reach["url"], "certificate-authority": reach["ca"]}}],
+                "users": [{"name": "it", "user": {"token": reach["token"]}}],
+            },
+            file,
+        )
         file.flush()
         client = Client(TLSTransport.of_kubeconfig(Path(file.name)), "bench")
     cluster = Running(client, Processes(reach["pids"]), began)

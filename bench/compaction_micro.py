@@ -156,13 +156,17 @@ async def measure(folder: Path, history: int, keys: int, size: int, rate: int, s
         for start in range(0, history, 250):
             places = [(start + number) % keys for number in range(min(250, history - start))]
             changed = await asyncio.gather(
-                *(store.update(items[at].key, chance.randbytes(size), expected_revision=items[at].mod_revision)
-                  for at in places)
-            )  # fmt: skip
+                *(
+                    store.update(items[at].key, chance.randbytes(size), expected_revision=items[at].mod_revision)
+                    for at in places
+                )
+            )
             for at, item in zip(places, changed, strict=True):
                 items[at] = item
-        print(f"{history} overwritten revisions of {keys} objects, {size} bytes each:"
-              f" {(folder / 'store.db').stat().st_size >> 20} MiB")  # fmt: skip
+        print(
+            f"{history} overwritten revisions of {keys} objects, {size} bytes each:"
+            f" {(folder / 'store.db').stat().st_size >> 20} MiB"
+        )
         jobs.took.clear()
         gc.freeze()
         load = Load(store, items, size, rate)

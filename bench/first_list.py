@@ -34,11 +34,14 @@ def pod(name: str) -> dict[str, Any]:
     """A Pod of two containers, some 3 KB when stored."""
     probe = {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 5}
     web = {
-        "name": "web", "image": "registry.example.com/shop/web:1.42.0", "args": ["--port=8080"],
-        "readinessProbe": probe, "ports": [{"name": "http", "containerPort": 8080}],
+        "name": "web",
+        "image": "registry.example.com/shop/web:1.42.0",
+        "args": ["--port=8080"],
+        "readinessProbe": probe,
+        "ports": [{"name": "http", "containerPort": 8080}],
         "env": [{"name": "POD", "value": name}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
-    }  # fmt: skip
+    }
     agent = {"name": "agent", "image": "registry.example.com/shop/agent:0.9.1"}
     labels = {"app": "web", "pod-name": name}
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [web, agent]}}
@@ -86,8 +89,10 @@ def main() -> None:
                 size = len(call(f"{path}?resourceVersion=0", accept=PROTOBUF))
                 time.sleep(0.2)
                 figures.append(cpu_ms(pids) - before)
-        print(f"{PODS} Pods, {size} bytes: first {statistics.median(first):.0f} ms (all: {first}), "
-              f"later {statistics.median(later):.0f} ms")  # fmt: skip
+        print(
+            f"{PODS} Pods, {size} bytes: first {statistics.median(first):.0f} ms (all: {first}), "
+            f"later {statistics.median(later):.0f} ms"
+        )
     finally:
         end(server)
 

@@ -62,11 +62,23 @@ def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str
     """A server that runs under callgrind, and what ends a count and gives it a name."""
     python = command.with_name("python")
     process = subprocess.Popen(
-        ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={folder}/out", python, command, "serve",
-         "--storage=memory", f"--data-dir={folder}/data", "--secure-port=0",
-         "--disable-admission-plugins=ServiceAccount"],
-        stdout=subprocess.PIPE, text=True, env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+        [
+            "valgrind",
+            "--quiet",
+            "--tool=callgrind",
+            f"--callgrind-out-file={folder}/out",
+            python,
+            command,
+            "serve",
+            "--storage=memory",
+            f"--data-dir={folder}/data",
+            "--secure-port=0",
+            "--disable-admission-plugins=ServiceAccount",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
+    )
     try:
         assert process.stdout is not None
         ready = re.search(r"url=(\S+)", process.stdout.readline())

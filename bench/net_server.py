@@ -83,8 +83,12 @@ def make_handler(watchers: Watchers) -> Handler:
             count = int(size) if size in ("1000", "10000") else 1000
             if count not in lists:
                 item = OBJECT + b","
-                lists[count] = [b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[', *[item] * (count - 1),
-                                OBJECT, b"]}"]  # fmt: skip
+                lists[count] = [
+                    b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[',
+                    *[item] * (count - 1),
+                    OBJECT,
+                    b"]}",
+                ]
             return Response(200, JSON, lists[count])
         if request.method != "GET":
             body = await request.body.read(3 << 20)
@@ -101,12 +105,17 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bench")])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
         .add_extension(x509.BasicConstraints(True, None), True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     certificate_file, key_file = folder / "tls.crt", folder / "tls.key"
     certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     key_file.write_bytes(

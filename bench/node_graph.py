@@ -42,24 +42,32 @@ def a_pod(number: int, nodes: int, phase: str) -> dict[str, Any]:
     volumes: list[dict[str, Any]] = [
         {"name": "tls", "secret": {"secretName": f"tls-{application}"}},
         {"name": "files", "configMap": {"name": f"files-{application}"}},
-        {"name": "token", "projected": {"sources": [
-            {"serviceAccountToken": {"path": "token"}}, {"configMap": {"name": "kube-root-ca.crt"}},
-        ]}},
-    ]  # fmt: skip
+        {
+            "name": "token",
+            "projected": {
+                "sources": [{"serviceAccountToken": {"path": "token"}}, {"configMap": {"name": "kube-root-ca.crt"}}]
+            },
+        },
+    ]
     if number % 4 == 0:
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}})
     containers = [
         {
-            "name": each, "image": "registry.example.com/application:1.2.3", "env": environment,
+            "name": each,
+            "image": "registry.example.com/application:1.2.3",
+            "env": environment,
             "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
             "volumeMounts": [{"name": volume["name"], "mountPath": f"/mnt/{volume['name']}"} for volume in volumes],
         }
         for each in ("main", "side")
-    ]  # fmt: skip
+    ]
     spec = {
-        **({"nodeName": f"node-{number % nodes:05}"} if nodes else {}), "serviceAccountName": f"account-{application}",
-        "imagePullSecrets": [{"name": "registry"}], "containers": containers, "volumes": volumes,
-    }  # fmt: skip
+        **({"nodeName": f"node-{number % nodes:05}"} if nodes else {}),
+        "serviceAccountName": f"account-{application}",
+        "imagePullSecrets": [{"name": "registry"}],
+        "containers": containers,
+        "volumes": volumes,
+    }
     metadata = {"name": name, "namespace": f"namespace-{number // _PODS_OF_A_NAMESPACE}", "uid": f"{number:036}"}
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 

@@ -41,22 +41,42 @@ Row = dict[str, Any]
 
 SCALES = {
     "quick": {
-        "ready": ["--runs=3"], "get": ["--seconds=2"], "list": ["--seconds=1"],
-        "create": ["--seconds=2"], "admission": ["--seconds=2"], "aggregated": ["--seconds=2"],
-        "update": ["--seconds=2"], "watch": ["--seconds=3"], "kubelets": ["--seconds=5"],
-        "memory": ["--settle=10"], "definitions": ["--settle=10"], "restart": ["--runs=3"],
-        "mixed": ["--seconds=10"], "storm": ["--seconds=10"], "bulk": ["--count=10000"],
+        "ready": ["--runs=3"],
+        "get": ["--seconds=2"],
+        "list": ["--seconds=1"],
+        "create": ["--seconds=2"],
+        "admission": ["--seconds=2"],
+        "aggregated": ["--seconds=2"],
+        "update": ["--seconds=2"],
+        "watch": ["--seconds=3"],
+        "kubelets": ["--seconds=5"],
+        "memory": ["--settle=10"],
+        "definitions": ["--settle=10"],
+        "restart": ["--runs=3"],
+        "mixed": ["--seconds=10"],
+        "storm": ["--seconds=10"],
+        "bulk": ["--count=10000"],
         "compaction": ["--count=20000", "--seconds=300", "--settle=20"],
     },
     "full": {
-        "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
-        "create": ["--seconds=10"], "admission": ["--seconds=10"], "aggregated": ["--seconds=10"],
-        "update": ["--seconds=10"], "watch": ["--seconds=20"], "kubelets": ["--seconds=30"],
-        "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
-        "mixed": ["--seconds=60"], "storm": ["--seconds=60"], "bulk": ["--count=10000"],
+        "ready": ["--runs=10"],
+        "get": ["--seconds=10"],
+        "list": ["--seconds=5"],
+        "create": ["--seconds=10"],
+        "admission": ["--seconds=10"],
+        "aggregated": ["--seconds=10"],
+        "update": ["--seconds=10"],
+        "watch": ["--seconds=20"],
+        "kubelets": ["--seconds=30"],
+        "memory": ["--settle=30"],
+        "definitions": ["--settle=30"],
+        "restart": ["--runs=10"],
+        "mixed": ["--seconds=60"],
+        "storm": ["--seconds=60"],
+        "bulk": ["--count=10000"],
         "compaction": ["--count=100000", "--seconds=600", "--settle=60"],
     },
-}  # fmt: skip
+}
 """The flags of each workload: a quick run of all takes about 8 minutes a server, a full one an estimated 30."""
 
 STARTING = ("ready", "restart")
@@ -165,9 +185,16 @@ def load(run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path) -> di
     tokens = {user["user"]: token for token, user in reach.get("users", {}).items()}
     pids = ",".join(f"{name}={pid}" for name, pid in reach["pids"].items())
     arguments = [
-        str(LOAD), run.workload, f"--json={out}", *flags, *run.flags, f"--url={reach['url']}",
-        f"--ca={reach.get('ca', '')}", f"--token={reach['token']}", f"--server-pids={pids}",
-    ]  # fmt: skip
+        str(LOAD),
+        run.workload,
+        f"--json={out}",
+        *flags,
+        *run.flags,
+        f"--url={reach['url']}",
+        f"--ca={reach.get('ca', '')}",
+        f"--token={reach['token']}",
+        f"--server-pids={pids}",
+    ]
     if run.workload in ("memory", "definitions"):
         arguments.append("--gc-path=/debug/pprof/heap?gc=1")
     if run.workload == "storm":
@@ -222,11 +249,15 @@ def measure(sides: Sequence[Side], runs: Iterable[Run], rounds: int, scale: str)
                         seen[at].setdefault(row["name"], []).append(row)
     return [
         {
-            "server": side.name, "when": began, "cores": cores, "rounds": rounds, "scale": scale,
+            "server": side.name,
+            "when": began,
+            "cores": cores,
+            "rounds": rounds,
+            "scale": scale,
             "results": [median(rows) for rows in seen[at].values()],
         }
         for at, side in enumerate(sides)
-    ]  # fmt: skip
+    ]
 
 
 def in_turns(sides: Sequence[Side], run: Run, turns: int, scale: str) -> dict[str, list[tuple[Row, Row]]]:
@@ -262,10 +293,15 @@ def compared_in_turns(pairs: dict[str, list[tuple[Row, Row]]]) -> str:
         low, middle, high = statistics.quantiles(cpu, n=4) if len(cpu) > 1 else cpu * 3
         costs = [median([pair[at]["server_cpu_us_per_op"] for pair in of_row]) for at in (0, 1)]
         others = [statistics.median(ratios(of_row, key)) for key in ("ops_per_second", "p50_ms")]
-        lines.append(told(
-            name, *(f"{cost:.1f}" for cost in costs), f"{middle:.2f}", f"{low:.2f}-{high:.2f}",
-            *(f"{other:.2f}" for other in others),
-        ))  # fmt: skip
+        lines.append(
+            told(
+                name,
+                *(f"{cost:.1f}" for cost in costs),
+                f"{middle:.2f}",
+                f"{low:.2f}-{high:.2f}",
+                *(f"{other:.2f}" for other in others),
+            )
+        )
     return "\n".join(lines)
 
 
@@ -317,10 +353,13 @@ def main() -> None:
     parser.add_argument("--workloads", default=",".join(SCALES["quick"]), help="separated by commas; all by default")
     parser.add_argument("--rounds", type=int, default=1, help="rows are medians over the rounds")
     parser.add_argument(
-        "--turns", type=int, default=0, metavar="N",
+        "--turns",
+        type=int,
+        default=0,
+        metavar="N",
         help="both run all the time and have each workload in N turns: ratios are of pairs, and hold where the "
         "machine is now faster, now slower",
-    )  # fmt: skip
+    )
     parser.add_argument("--scale", choices=SCALES, default="quick", help="how long each row takes")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of load, e.g. --flag=--only=json")
     parser.add_argument("--out-a", type=Path, metavar="FILE", help="where the report on A goes")

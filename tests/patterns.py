@@ -147,9 +147,10 @@ class Automaton:
         if code is op.BRANCH:
             parts = [self.sequence(each) for each in value[1]]
             return _Part(
-                [each for part in parts for each in part.first], [each for part in parts for each in part.last],
+                [each for part in parts for each in part.first],
+                [each for part in parts for each in part.last],
                 sum(part.empty for part in parts),
-            )  # fmt: skip
+            )
         if code is op.SUBPATTERN:
             return self.sequence(value[3])
         if code is op.ATOMIC_GROUP:
@@ -186,9 +187,11 @@ class Automaton:
 
     def loops_gone_back_on(self) -> list[set[int]]:
         """Those of repetitions that are not possessive: these never take back what they have taken."""
-        return list(strong({
-            state: [each for each, ways in following.items() if ways] for state, following in self.next.items()
-        }))  # fmt: skip
+        return list(
+            strong(
+                {state: [each for each, ways in following.items() if ways] for state, following in self.next.items()}
+            )
+        )
 
     def word(self, begin: Iterable[int], end: int) -> str | None:
         """The shortest text on a way from one of some states, that state included, to `end`."""

@@ -117,9 +117,10 @@ def test_every_function_of_one_text_takes_time_in_proportion_to_it(part: int) ->
     assert len(found) > 400
     beginnings = ("", "1", "a/")
     slow = {
-        name: texts for name, function, of_bytes in found[part::8]
+        name: texts
+        for name, function, of_bytes in found[part::8]
         if (texts := feeding.slow_texts(function, of_bytes=of_bytes, beginnings=beginnings))
-    }  # fmt: skip
+    }
     assert slow == {}
 
 
@@ -127,9 +128,10 @@ def test_every_function_of_one_text_takes_time_in_proportion_to_it(part: int) ->
 @pytest.mark.parametrize("others", ["", "a", "0"])
 def test_every_function_of_cel_takes_time_in_proportion_to_its_text(others: str) -> None:
     found = {
-        name: call(overload, place, others) for name, overload, place in overloads()
+        name: call(overload, place, others)
+        for name, overload, place in overloads()
         if not (name.startswith(OF_PATTERNS) and (place or not others))
-    }  # fmt: skip
+    }
     assert len(found) > 100
     slow = {name: texts for name, made in found.items() if (texts := feeding.slow_texts(made, beginnings=("", "1:")))}
     assert slow == {}

@@ -252,9 +252,11 @@ def emptied_when_full() -> Iterator[str]:
     for file in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if not isinstance(node, ast.If) or not any(
-                isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Gt | ast.GtE)
-                and ast.unparse(each.comparators[0]).strip("_").isupper() for each in ast.walk(node.test)
-            ):  # fmt: skip
+                isinstance(each, ast.Compare)
+                and isinstance(each.ops[0], ast.Gt | ast.GtE)
+                and ast.unparse(each.comparators[0]).strip("_").isupper()
+                for each in ast.walk(node.test)
+            ):
                 continue
             calls = [getattr(each.value, "func", None) for each in node.body if isinstance(each, ast.Expr)]
             if any(isinstance(call, ast.Attribute) and call.attr == "clear" for call in calls):
@@ -269,19 +271,21 @@ def test_no_cache_is_emptied_when_it_is_full() -> None:
 LONG = "a" * (memoised.LONGEST + 1)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: names.escape(LONG),
-    lambda: names.unescape(f"{LONG}__dot__"),
-    lambda: parse_schedule("0," * len(LONG) + "0 * * * *"),
-    lambda: canonical(LONG),
-    lambda: identity_fields(UserInfo("a", extra={LONG: ("b",)})),
-    lambda: select_name(ScopedResourceSelectorRequirement("PriorityClass", "In", ["a" * 63] * 300), ["a"]),
-    lambda: insufficient(tuple(f"example.com/{number}" for number in range(2000)), resolvable=True),
-    lambda: patterns.matches(LONG, LONG),
-    lambda: regular.matches(LONG, LONG),
-], ids=[
-    "escape", "unescape", "schedule", "canonical", "extra", "scope", "resources", "pattern", "expression",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: names.escape(LONG),
+        lambda: names.unescape(f"{LONG}__dot__"),
+        lambda: parse_schedule("0," * len(LONG) + "0 * * * *"),
+        lambda: canonical(LONG),
+        lambda: identity_fields(UserInfo("a", extra={LONG: ("b",)})),
+        lambda: select_name(ScopedResourceSelectorRequirement("PriorityClass", "In", ["a" * 63] * 300), ["a"]),
+        lambda: insufficient(tuple(f"example.com/{number}" for number in range(2000)), resolvable=True),
+        lambda: patterns.matches(LONG, LONG),
+        lambda: regular.matches(LONG, LONG),
+    ],
+    ids=["escape", "unescape", "schedule", "canonical", "extra", "scope", "resources", "pattern", "expression"],
+)
 def test_long_texts_are_read_and_not_remembered(call: Callable[[], Any]) -> None:
     call()
 

@@ -95,24 +95,48 @@ def test_no_pattern_repeats_what_repeats_in_more_than_one_way() -> None:
 def test_patterns_are_made_of_texts_that_stand_there() -> None:
     """Elsewhere a pattern could be made of what a client has sent, for which there is RE2 (`cel.regular`)."""
     made = {
-        str(file.relative_to(SOURCES)) for file, call, is_within in calls_of_re()
+        str(file.relative_to(SOURCES))
+        for file, call, is_within in calls_of_re()
         if is_within and not isinstance(call.args[0], ast.Constant)
-    }  # fmt: skip
+    }
     assert made == set(AT_RUN_TIME)
 
 
-@pytest.mark.parametrize("pattern", [
-    r"[+-]?0x(?:_?[0-9a-f]+)*p", "(a+)+b", "(a|a)*b", "(a|ab|b)*c", "(a*)*b", "(?:a*b*)*c", "(x+x+)+y", "(a?b?)*c",
-    "(?:a{1,61})*b", "(?:(?:ab)+|a|b)*c", "a(?=(b+)+c)", r"(?:\w|ab?)*;",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"[+-]?0x(?:_?[0-9a-f]+)*p",
+        "(a+)+b",
+        "(a|a)*b",
+        "(a|ab|b)*c",
+        "(a*)*b",
+        "(?:a*b*)*c",
+        "(x+x+)+y",
+        "(a?b?)*c",
+        "(?:a{1,61})*b",
+        "(?:(?:ab)+|a|b)*c",
+        "a(?=(b+)+c)",
+        r"(?:\w|ab?)*;",
+    ],
+)
 def test_what_repeats_in_two_ways_is_found(pattern: str) -> None:
     assert patterns.multiplies(pattern)
 
 
-@pytest.mark.parametrize("pattern", [
-    "a*a*b", "(?:a++)*b", "(?:a+b)*c", "[a-z](?:[-a-z]{0,61}[a-z])?", r'(?:[^"\\]|\\.)*"', "(?:ab|ac)*d", "(?:a|b)*c",
-    "(?:a{2}b)*c", r"\$(?:\$[0-9]{1,3}(?:, ?)?)+",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a*a*b",
+        "(?:a++)*b",
+        "(?:a+b)*c",
+        "[a-z](?:[-a-z]{0,61}[a-z])?",
+        r'(?:[^"\\]|\\.)*"',
+        "(?:ab|ac)*d",
+        "(?:a|b)*c",
+        "(?:a{2}b)*c",
+        r"\$(?:\$[0-9]{1,3}(?:, ?)?)+",
+    ],
+)
 def test_what_repeats_in_one_way_is_let_be(pattern: str) -> None:
     assert not patterns.multiplies(pattern)
 
@@ -126,9 +150,10 @@ def is_searched(place: str) -> bool:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= int(line) <= (node.end_lineno or 0):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             used = {
-                each.attr for each in ast.walk(tree_of(file))
+                each.attr
+                for each in ast.walk(tree_of(file))
                 if isinstance(each, ast.Attribute) and ast.unparse(each.value) == ast.unparse(target)
-            }  # fmt: skip
+            }
             bound = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
             return not (used | bound) & USES - {"compile"} or bool((used | bound) & FROM_ANY_PLACE)
     call = next((each for of, each, _ in calls_of_re() if of == file and each.lineno == int(line)), None)
@@ -186,5 +211,6 @@ def test_every_pattern_takes_time_in_proportion_to_the_text() -> None:
 def test_what_takes_longer_is_found(pattern: str) -> None:
     assert any(
         is_slow(pattern, 0, use, before, again, "!")
-        for before, again in patterns.pumps(pattern) for use in ("fullmatch", "finditer")
-    )  # fmt: skip
+        for before, again in patterns.pumps(pattern)
+        for use in ("fullmatch", "finditer")
+    )

@@ -94,18 +94,27 @@ def _definitions(writer: Connection) -> Iterator[tuple[str, Ask]]:
     spec: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}, **many}}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     names = {"plural": plural, "kind": plural.capitalize()}
-    body: dict[str, Any] = {"metadata": {"name": name}, "spec": {
-        "group": "acknowledged.example", "scope": "Namespaced", "names": names,
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-    }}  # fmt: skip
+    body: dict[str, Any] = {
+        "metadata": {"name": name},
+        "spec": {
+            "group": "acknowledged.example",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
     found = writer.made(_DEFINITIONS, body)
     while not any(each["type"] == "Established" for each in found.get("status", {}).get("conditions") or ()):
         found = writer.ask("GET", f"{_DEFINITIONS}/{name}")[1]
     yield "a definition that is established", lambda each: each.ask("GET", path)[0] == 200
     spec["properties"]["a"]["maximum"] = 0
     writer.changed(f"{_DEFINITIONS}/{name}", {"spec": {"versions": body["spec"]["versions"]}})
-    thing = {"apiVersion": "acknowledged.example/v1", "kind": plural.capitalize(), "metadata": {"name": "a"},
-             "spec": {"a": 1}}  # fmt: skip
+    thing = {
+        "apiVersion": "acknowledged.example/v1",
+        "kind": plural.capitalize(),
+        "metadata": {"name": "a"},
+        "spec": {"a": 1},
+    }
     yield "a schema that was tightened", lambda each: each.ask("POST", f"{path}?dryRun=All", thing)[0] == 422
     writer.ask("DELETE", f"{_DEFINITIONS}/{name}")
 
@@ -125,10 +134,16 @@ def _rights(writer: Connection) -> Iterator[tuple[str, Ask]]:
 def _policies(writer: Connection) -> Iterator[tuple[str, Ask]]:
     name = f"p-{next(_names)}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    writer.made(f"{_ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
-        "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": f"object.metadata.name != '{name}'"}],
-    }})  # fmt: skip
+    writer.made(
+        f"{_ADMISSION}/validatingadmissionpolicies",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [{"expression": f"object.metadata.name != '{name}'"}],
+            },
+        },
+    )
     binding = {"policyName": name, "validationActions": ["Deny"]}
     writer.made(f"{_ADMISSION}/validatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": binding})
     yield "a policy", lambda each: _configmap(each, name) == 422
@@ -140,8 +155,14 @@ def _policies(writer: Connection) -> Iterator[tuple[str, Ask]]:
 def _webhooks(writer: Connection) -> Iterator[tuple[str, Ask]]:
     name = f"w-{next(_names)}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    hook = {"name": "hook.acknowledged.example", "admissionReviewVersions": ["v1"], "rules": [rule],
-            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "timeoutSeconds": 1}  # fmt: skip
+    hook = {
+        "name": "hook.acknowledged.example",
+        "admissionReviewVersions": ["v1"],
+        "rules": [rule],
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+    }
     path = f"{_ADMISSION}/validatingwebhookconfigurations"
     writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
     yield "a webhook", lambda each: _configmap(each) == 500
@@ -166,9 +187,17 @@ def _mutating(writer: Connection) -> Iterator[tuple[str, Ask]]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     set_label = "Object{metadata: Object.metadata{labels: {'acknowledged': 'yes'}}}"
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": set_label}}
-    writer.made(f"{_ADMISSION}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
-        "matchConstraints": {"resourceRules": [rule]}, "mutations": [mutation], "reinvocationPolicy": "Never",
-    }})  # fmt: skip
+    writer.made(
+        f"{_ADMISSION}/mutatingadmissionpolicies",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "mutations": [mutation],
+                "reinvocationPolicy": "Never",
+            },
+        },
+    )
     bindings = f"{_ADMISSION}/mutatingadmissionpolicybindings"
     writer.made(bindings, {"metadata": {"name": name}, "spec": {"policyName": name}})
 
@@ -181,8 +210,14 @@ def _mutating(writer: Connection) -> Iterator[tuple[str, Ask]]:
     writer.ask("DELETE", f"{bindings}/{name}")
     yield "a policy that changes objects no more", lambda each: not is_labelled(each)
     writer.ask("DELETE", f"{_ADMISSION}/mutatingadmissionpolicies/{name}")
-    hook = {"name": "hook.acknowledged.example", "admissionReviewVersions": ["v1"], "rules": [rule],
-            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "timeoutSeconds": 1}  # fmt: skip
+    hook = {
+        "name": "hook.acknowledged.example",
+        "admissionReviewVersions": ["v1"],
+        "rules": [rule],
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+    }
     path = f"{_ADMISSION}/mutatingwebhookconfigurations"
     writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
     yield "a webhook that changes objects", lambda each: _configmap(each) == 500
@@ -213,8 +248,14 @@ def _services(writer: Connection) -> Iterator[tuple[str, Ask]]:
     group = f"g{next(_names)}.acknowledged.example"
     path = "/apis/apiregistration.k8s.io/v1/apiservices"
     service = {"namespace": "acknowledged", "name": "nobody"}
-    spec = {"group": group, "version": "v1", "service": service, "groupPriorityMinimum": 100, "versionPriority": 100,
-            "insecureSkipTLSVerify": True}  # fmt: skip
+    spec = {
+        "group": group,
+        "version": "v1",
+        "service": service,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+    }
     writer.made(path, {"metadata": {"name": f"v1.{group}"}, "spec": spec})
     yield "an APIService", lambda each: each.ask("GET", f"/apis/{group}/v1/things")[0] == 503
     writer.ask("DELETE", f"{path}/v1.{group}")
@@ -231,8 +272,17 @@ def _namespaces(writer: Connection) -> Iterator[tuple[str, Ask]]:
 
 
 FOLLOWED: Final = (
-    _definitions, _rights, _policies, _webhooks, _mutating, _quotas, _accounts, _classes, _services, _namespaces,
-)  # fmt: skip
+    _definitions,
+    _rights,
+    _policies,
+    _webhooks,
+    _mutating,
+    _quotas,
+    _accounts,
+    _classes,
+    _services,
+    _namespaces,
+)
 
 
 def play(connections: Sequence[Connection], rounds: int) -> tuple[Counter[str], Counter[str]]:
@@ -258,9 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--connections", type=int, default=6, help="connections that are asked (default: 6)")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
-        process = stack.enter_context(
-            subprocess.Popen(shlex.split(options.server), stdout=subprocess.PIPE, text=True)
-        )  # fmt: skip
+        process = stack.enter_context(subprocess.Popen(shlex.split(options.server), stdout=subprocess.PIPE, text=True))
         stack.callback(process.send_signal, signal.SIGTERM)
         assert process.stdout is not None
         found = json.loads(process.stdout.readline())

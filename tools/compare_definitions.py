@@ -28,16 +28,26 @@ from .differential.serving import await_served
 from .published import Body, documents, files_of, folder_of
 
 MODULES: Final = (
-    "github.com/argoproj/argo-rollouts@v1.8.3", "github.com/cert-manager/cert-manager@v1.21.2",
+    "github.com/argoproj/argo-rollouts@v1.8.3",
+    "github.com/cert-manager/cert-manager@v1.21.2",
     "github.com/external-secrets/external-secrets@v1.3.2",
-    "github.com/fluxcd/source-controller@v1.7.0", "github.com/kedacore/keda/v2@v2.21.0",
-    "github.com/kyverno/kyverno@v1.19.1", "github.com/prometheus-operator/prometheus-operator@v0.85.0",
-    "github.com/tektoncd/pipeline@v1.3.0", "github.com/vmware-tanzu/velero@v1.18.3", "istio.io/api@v1.31.1",
-    "knative.dev/serving@v0.51.0", "sigs.k8s.io/cluster-api@v1.14.2", "sigs.k8s.io/gateway-api@v1.4.0",
-    "sigs.k8s.io/karpenter@v1.8.0", "github.com/argoproj/argo-workflows/v3@v3.7.0",
-    "knative.dev/eventing@v0.46.0", "github.com/crossplane/crossplane@v1.20.0",
-    "github.com/open-policy-agent/gatekeeper/v3@v3.23.1", "sigs.k8s.io/kueue@v0.14.0",
-)  # fmt: skip
+    "github.com/fluxcd/source-controller@v1.7.0",
+    "github.com/kedacore/keda/v2@v2.21.0",
+    "github.com/kyverno/kyverno@v1.19.1",
+    "github.com/prometheus-operator/prometheus-operator@v0.85.0",
+    "github.com/tektoncd/pipeline@v1.3.0",
+    "github.com/vmware-tanzu/velero@v1.18.3",
+    "istio.io/api@v1.31.1",
+    "knative.dev/serving@v0.51.0",
+    "sigs.k8s.io/cluster-api@v1.14.2",
+    "sigs.k8s.io/gateway-api@v1.4.0",
+    "sigs.k8s.io/karpenter@v1.8.0",
+    "github.com/argoproj/argo-workflows/v3@v3.7.0",
+    "knative.dev/eventing@v0.46.0",
+    "github.com/crossplane/crossplane@v1.20.0",
+    "github.com/open-policy-agent/gatekeeper/v3@v3.23.1",
+    "sigs.k8s.io/kueue@v0.14.0",
+)
 _MARK: Final = b"kind: CustomResourceDefinition"
 _SETTLED: Final = 3.0
 """Seconds after the last definition is served until the first object is made."""

@@ -97,9 +97,7 @@ def random_definition(random: Random, number: int) -> Plain:
     group = f"g{number // 3}.compared.example.com"
     versions = [_random_version(random, version) for version in ("v1", "v2beta1")]
     versions[0]["storage"] = True
-    spec = {
-        "group": group, "scope": random.choice(("Cluster", "Namespaced")), "names": names, "versions": versions,
-    }  # fmt: skip
+    spec = {"group": group, "scope": random.choice(("Cluster", "Namespaced")), "names": names, "versions": versions}
     head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     return {**head, "metadata": {"name": f"{names['plural']}.{group}"}, "spec": spec}
 
@@ -235,11 +233,13 @@ def resource_of(spec: Plain, version: Plain) -> Resource[Any]:
     }
     gvk = GroupVersionKind(spec["group"], version["name"], names["kind"])
     return Resource(
-        kind=OpenKind(gvk, names["listKind"], openapi=version["schema"]["openAPIV3Schema"]), plural=names["plural"],
-        namespaced=spec["scope"] == "Namespaced", name_validator=name_is_dns_subdomain,
+        kind=OpenKind(gvk, names["listKind"], openapi=version["schema"]["openAPIV3Schema"]),
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        name_validator=name_is_dns_subdomain,
         subresources=tuple(each for name, each in subresources.items() if name in asked),
         selectable_fields={each["jsonPath"][1:]: str for each in version.get("selectableFields") or ()},
-    )  # fmt: skip
+    )
 
 
 # What is compared

@@ -30,13 +30,20 @@ from .differential.serving import serve
 from .published import Body, charts_of, documents, files_of, folder_of
 
 SOURCES: Final = (
-    "github.com/open-policy-agent/gatekeeper/v3@v3.23.1", "github.com/kyverno/kyverno@v1.19.1",
-    "github.com/cert-manager/cert-manager@v1.21.2", "sigs.k8s.io/gateway-api@v1.5.0", "sigs.k8s.io/kueue@v0.14.0",
-    "sigs.k8s.io/cluster-api@v1.14.2", "k8s.io/kubernetes@v1.36.3", "istio.io/istio@v0.0.0-20260827124520-eed52ebb66ad",
-    "github.com/external-secrets/external-secrets@v1.3.2", "github.com/tektoncd/pipeline@v1.3.0",
-    "knative.dev/serving@v0.51.0", "github.com/prometheus-operator/prometheus-operator@v0.85.0",
+    "github.com/open-policy-agent/gatekeeper/v3@v3.23.1",
+    "github.com/kyverno/kyverno@v1.19.1",
+    "github.com/cert-manager/cert-manager@v1.21.2",
+    "sigs.k8s.io/gateway-api@v1.5.0",
+    "sigs.k8s.io/kueue@v0.14.0",
+    "sigs.k8s.io/cluster-api@v1.14.2",
+    "k8s.io/kubernetes@v1.36.3",
+    "istio.io/istio@v0.0.0-20260827124520-eed52ebb66ad",
+    "github.com/external-secrets/external-secrets@v1.3.2",
+    "github.com/tektoncd/pipeline@v1.3.0",
+    "knative.dev/serving@v0.51.0",
+    "github.com/prometheus-operator/prometheus-operator@v0.85.0",
     str(Path(__file__).with_name("kyverno_webhooks.yaml")),
-)  # fmt: skip
+)
 _GROUP: Final = "admissionregistration.k8s.io"
 _VERSION: Final = f"{_GROUP}/v1"
 _CONFIGURATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -84,9 +91,11 @@ class Source:
         for file, text in texts:
             self.files.setdefault(file.parent, []).extend(documents(text))
         self.definitions = {
-            each["metadata"]["name"]: each for _, text in texts if b"CustomResourceDef" in text
+            each["metadata"]["name"]: each
+            for _, text in texts
+            if b"CustomResourceDef" in text
             for each in definitions_in(text)
-        }  # fmt: skip
+        }
 
     def of(self, kinds: Sequence[str], api_version: str = _VERSION) -> Iterator[tuple[Path, Body]]:
         """The objects of some kinds, once each."""
@@ -154,12 +163,14 @@ class Comparison:
         own = f"{path}/{name}"
         bundles = [{"name": each.get("name"), "clientConfig": {"caBundle": _CA}} for each in body.get("webhooks") or ()]
         steps = [
-            Step("POST", f"{path}?dryRun=All&fieldValidation=Strict", body), Step("POST", path, body),
+            Step("POST", f"{path}?dryRun=All&fieldValidation=Strict", body),
+            Step("POST", path, body),
             *([Step("PATCH", own, {"webhooks": bundles}, _STRATEGIC)] if bundles else []),
             Step("PATCH", f"{own}?fieldManager=project&force=true", body, _APPLY),
             Step("PATCH", own, {"metadata": {"labels": {"a": "b"}}}, _MERGE),
-            Step("GET", own), Step("DELETE", own),
-        ]  # fmt: skip
+            Step("GET", own),
+            Step("DELETE", own),
+        ]
         self._play(f"{body['kind']} {name}", steps, [Step("DELETE", own)])
 
     def _custom(self, body: Body) -> None:
@@ -169,8 +180,11 @@ class Comparison:
         found = self._paths.collection(body)
         if found is not None:
             strict = Step("POST", f"{found[0]}?dryRun=All&fieldValidation=Strict", body)
-            self._play(f"{body['kind']} {body['metadata'].get('name')}",
-                       [strict, Step("POST", f"{found[0]}?dryRun=All", body)], [])  # fmt: skip
+            self._play(
+                f"{body['kind']} {body['metadata'].get('name')}",
+                [strict, Step("POST", f"{found[0]}?dryRun=All", body)],
+                [],
+            )
 
     # Policies
 
@@ -181,8 +195,11 @@ class Comparison:
         param = self._parameter(source, beside, spec.get("paramKind"))
         if param is not None:
             made.insert(0, param)
-        bindings = [each for each in beside if each["kind"] == f"{body['kind']}Binding"
-                    and (each.get("spec") or {}).get("policyName") == name]  # fmt: skip
+        bindings = [
+            each
+            for each in beside
+            if each["kind"] == f"{body['kind']}Binding" and (each.get("spec") or {}).get("policyName") == name
+        ]
         made += bindings or [self._binding(body, param)]
         steps, cleanup = [], []
         for each in made:
@@ -249,9 +266,10 @@ class Comparison:
         own = f"{path}/{body['metadata']['name']}"
         change = {"metadata": {"labels": {"changed": "yes"}, "annotations": {"changed": "yes"}}}
         steps = [
-            Step("POST", path, body), Step("PATCH", own, change, _MERGE),
+            Step("POST", path, body),
+            Step("PATCH", own, change, _MERGE),
             Step("DELETE", f"{own}?gracePeriodSeconds=0", {"propagationPolicy": "Background"}),
-        ]  # fmt: skip
+        ]
         if body["kind"] == "Namespace":
             steps = [Step("POST", f"{path}?dryRun=All", body)]
         return steps, [Step("DELETE", f"{own}?gracePeriodSeconds=0")]

@@ -34,41 +34,146 @@ _VARIABLE: Final = re.compile(r"\b_var[0-9]+\b")
 _NUMBERED: Final = re.compile(r"\b([A-Z][A-Za-z]*?)[0-9]+(?=[.,)@']|$)", re.MULTILINE)
 
 _RULES: Final = (
-    (("apps",), ("v1",), ("deployments",)), (("",), ("v1",), ("pods",)), (("",), ("v1",), ("configmaps", "secrets")),
-    (("batch",), ("v1",), ("jobs", "cronjobs")), (("types.example.com",), ("v1",), ("widgets",)),
+    (("apps",), ("v1",), ("deployments",)),
+    (("",), ("v1",), ("pods",)),
+    (("",), ("v1",), ("configmaps", "secrets")),
+    (("batch",), ("v1",), ("jobs", "cronjobs")),
+    (("types.example.com",), ("v1",), ("widgets",)),
     (("types.example.com",), ("v1", "v2"), ("widgets", "blobs")),
-    (("apps", ""), ("v1",), ("statefulsets", "services")), (("apps",), ("v1",), ("deployment",)),
-    (("",), ("v1",), ("events", "podlists", "lists")), (("*",), ("v1",), ("pods",)),
-)  # fmt: skip
+    (("apps", ""), ("v1",), ("statefulsets", "services")),
+    (("apps",), ("v1",), ("deployment",)),
+    (("",), ("v1",), ("events", "podlists", "lists")),
+    (("*",), ("v1",), ("pods",)),
+)
 _PARAMS: Final = (("v1", "ConfigMap"), ("types.example.com/v1", "Widget"), ("v1", "Nothing"), ("apps/v1", "Deployment"))
 _PATHS: Final = (
-    "", ".metadata", ".metadata.name", ".metadata.labels", ".metadata.labels.a", ".metadata.creationTimestamp",
-    ".metadata.generation", ".metadata.finalizers", ".metadata.ownerReferences", ".metadata.ownerReferences[0]",
-    ".spec", ".spec.replicas", ".spec.template.spec.containers", ".spec.containers", ".spec.containers[0].ports",
-    ".spec.template.metadata", ".data", ".data.a", ".data['a']", ".spec.count", ".spec.words", ".spec.table",
-    ".spec.either", ".spec.free", ".spec.pod.metadata", ".spec.when", ".spec.deep[0]", ".spec.tables.a", ".status",
-    ".spec.?replicas", ".?data.?a", ".spec.selector", ".items", ".items[0].spec", ".spec.jobTemplate.spec.parallelism",
-    ".kind", ".spec.ports[0].targetPort", ".spec.containers[0].resources.limits", ".metadata.managedFields[0].time",
-)  # fmt: skip
+    "",
+    ".metadata",
+    ".metadata.name",
+    ".metadata.labels",
+    ".metadata.labels.a",
+    ".metadata.creationTimestamp",
+    ".metadata.generation",
+    ".metadata.finalizers",
+    ".metadata.ownerReferences",
+    ".metadata.ownerReferences[0]",
+    ".spec",
+    ".spec.replicas",
+    ".spec.template.spec.containers",
+    ".spec.containers",
+    ".spec.containers[0].ports",
+    ".spec.template.metadata",
+    ".data",
+    ".data.a",
+    ".data['a']",
+    ".spec.count",
+    ".spec.words",
+    ".spec.table",
+    ".spec.either",
+    ".spec.free",
+    ".spec.pod.metadata",
+    ".spec.when",
+    ".spec.deep[0]",
+    ".spec.tables.a",
+    ".status",
+    ".spec.?replicas",
+    ".?data.?a",
+    ".spec.selector",
+    ".items",
+    ".items[0].spec",
+    ".spec.jobTemplate.spec.parallelism",
+    ".kind",
+    ".spec.ports[0].targetPort",
+    ".spec.containers[0].resources.limits",
+    ".metadata.managedFields[0].time",
+)
 _MEMBERS: Final = (
-    "metadata", "spec", "status", "data", "name", "labels", "template", "containers", "replicas", "count", "words",
-    "nothing", "creationTimestamp", "ports", "image", "table", "either", "kind", "free", "pod", "userInfo", "groups",
-    "finalizers", "ownerReferences", "deep", "tables", "items", "namespace", "selector", "type", "resources", "when",
-)  # fmt: skip
+    "metadata",
+    "spec",
+    "status",
+    "data",
+    "name",
+    "labels",
+    "template",
+    "containers",
+    "replicas",
+    "count",
+    "words",
+    "nothing",
+    "creationTimestamp",
+    "ports",
+    "image",
+    "table",
+    "either",
+    "kind",
+    "free",
+    "pod",
+    "userInfo",
+    "groups",
+    "finalizers",
+    "ownerReferences",
+    "deep",
+    "tables",
+    "items",
+    "namespace",
+    "selector",
+    "type",
+    "resources",
+    "when",
+)
 _LITERALS: Final = (
-    "1", "'x'", "true", "null", "2.5", "1u", "b'x'", "[1, 2]", "['a']", "{'a': 'b'}", "[]", "{}", "duration('1s')",
-    "timestamp('2020-01-01T00:00:00Z')", "quantity('1')",
-)  # fmt: skip
+    "1",
+    "'x'",
+    "true",
+    "null",
+    "2.5",
+    "1u",
+    "b'x'",
+    "[1, 2]",
+    "['a']",
+    "{'a': 'b'}",
+    "[]",
+    "{}",
+    "duration('1s')",
+    "timestamp('2020-01-01T00:00:00Z')",
+    "quantity('1')",
+)
 _FORMS: Final = (
-    "{0} == {1}", "{0} != {1}", "{0} > {1}", "{0} + {1} == {2}", "{0} in {1}", "{0} && {1}", "{0} || !{1}", "!{0}",
-    "size({0}) > {1}", "{0}.size() == {1}", "{0}.startsWith({1})", "string({0}) == {1}", "int({0}) < {1}",
-    "{0}.all(x, x == {1})", "{0}.exists(x, x.name == {1})", "{0}.map(x, x.name) == {1}",
+    "{0} == {1}",
+    "{0} != {1}",
+    "{0} > {1}",
+    "{0} + {1} == {2}",
+    "{0} in {1}",
+    "{0} && {1}",
+    "{0} || !{1}",
+    "!{0}",
+    "size({0}) > {1}",
+    "{0}.size() == {1}",
+    "{0}.startsWith({1})",
+    "string({0}) == {1}",
+    "int({0}) < {1}",
+    "{0}.all(x, x == {1})",
+    "{0}.exists(x, x.name == {1})",
+    "{0}.map(x, x.name) == {1}",
     "{0}.filter(x, x != {1}) == []",
-    "{0} ? {1} == {2} : false", "has({0}.name) && {1} == {2}", "{0}.?name.orValue({1}) == {2}", "{0}[0] == {1}",
-    "{0}['a'] == {1}", "type({0}) == {1}", "[{0}, {1}] == [{2}]", "{{'a': {0}}}.a == {1}", "cel.bind(y, {0}, y == {1})",
-    "{0}.all(i, x, x == {1})", "{0}.matches({1})", "{0}.transformMap(k, v, v == {1}) == {{}}", "dyn({0}) == {1}",
-    "{0}.getHours() == {1}", "{0}.sum() == {1}", "authorizer.path({0}).check({1}).allowed()", "{0}\n  == {1} ",
-)  # fmt: skip
+    "{0} ? {1} == {2} : false",
+    "has({0}.name) && {1} == {2}",
+    "{0}.?name.orValue({1}) == {2}",
+    "{0}[0] == {1}",
+    "{0}['a'] == {1}",
+    "type({0}) == {1}",
+    "[{0}, {1}] == [{2}]",
+    "{{'a': {0}}}.a == {1}",
+    "cel.bind(y, {0}, y == {1})",
+    "{0}.all(i, x, x == {1})",
+    "{0}.matches({1})",
+    "{0}.transformMap(k, v, v == {1}) == {{}}",
+    "dyn({0}) == {1}",
+    "{0}.getHours() == {1}",
+    "{0}.sum() == {1}",
+    "authorizer.path({0}).check({1}).allowed()",
+    "{0}\n  == {1} ",
+)
 
 Body = dict[str, Any]
 
@@ -120,20 +225,30 @@ def controller_manager(path: str, server: Client) -> Iterator[None]:
     cluster = {"name": "a", "cluster": {"server": found["url"], "certificate-authority": found["ca"]}}
     context = {"name": "a", "context": {"cluster": "a", "user": "a"}}
     config = {
-        "apiVersion": "v1", "kind": "Config", "users": [user], "clusters": [cluster], "contexts": [context],
+        "apiVersion": "v1",
+        "kind": "Config",
+        "users": [user],
+        "clusters": [cluster],
+        "contexts": [context],
         "current-context": "a",
-    }  # fmt: skip
+    }
     with TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
         kubeconfig.write_text(json.dumps(config))
         with (Path(folder) / "log").open("w") as log:
             process = subprocess.Popen(
                 [
-                    path, "--controllers=validatingadmissionpolicy-status-controller", f"--kubeconfig={kubeconfig}",
-                    "--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000",
+                    path,
+                    "--controllers=validatingadmissionpolicy-status-controller",
+                    f"--kubeconfig={kubeconfig}",
+                    "--leader-elect=false",
+                    "--secure-port=0",
+                    "--kube-api-qps=500",
+                    "--kube-api-burst=1000",
                 ],
-                stdout=log, stderr=log,
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+            )
             try:
                 yield
             finally:
@@ -194,9 +309,7 @@ def _without_numbers(line: str) -> str:
 def random_policy(random: Random, number: int) -> Body:
     """A policy of a few random expressions about objects of random kinds."""
     groups, versions, resources = random.choice(_RULES)
-    rule = {
-        "apiGroups": groups, "apiVersions": versions, "resources": resources, "operations": ["CREATE"],
-    }  # fmt: skip
+    rule = {"apiGroups": groups, "apiVersions": versions, "resources": resources, "operations": ["CREATE"]}
     spec: Body = {"matchConstraints": {"resourceRules": [rule]}, "variables": []}
     roots = ["object", "object", "object", "oldObject"]
     if random.random() < 0.4:

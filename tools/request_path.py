@@ -120,13 +120,17 @@ async def measure(only: str) -> dict[str, Travelled]:
         client = Client(environment.client())
         await client.ask("POST", PODS, pod("web"))
         kinds: dict[str, Request] = {
-            "GET": client.get, "POST": client.create, "PUT": client.update, "apply": client.apply,
+            "GET": client.get,
+            "POST": client.create,
+            "PUT": client.update,
+            "apply": client.apply,
             _WATCHED: client.update,
-        }  # fmt: skip
+        }
         return {
             name: await counted(client, request, watched=name == _WATCHED)
-            for name, request in kinds.items() if only in name
-        }  # fmt: skip
+            for name, request in kinds.items()
+            if only in name
+        }
 
 
 def main() -> None:

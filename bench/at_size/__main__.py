@@ -45,11 +45,21 @@ def etcd_in(folder: Path) -> Iterator[str]:
     if program is None:
         sys.exit("there is no etcd")
     clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-    process = subprocess.Popen([
-        program, f"--data-dir={folder}", f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}",
-        f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}", f"--initial-cluster=default={peers}",
-        "--log-level=error", "--unsafe-no-fsync", f"--quota-backend-bytes={8 << 30}",
-    ], stdout=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen(
+        [
+            program,
+            f"--data-dir={folder}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}",
+            f"--initial-cluster=default={peers}",
+            "--log-level=error",
+            "--unsafe-no-fsync",
+            f"--quota-backend-bytes={8 << 30}",
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         until = time.monotonic() + _ETCD_SECONDS
         while not is_healthy(clients):  # it reads all its keys first

@@ -51,19 +51,27 @@ class Counts:
 def samples() -> list[tuple[str, dict[str, Any]]]:
     """The object of each kind, and the path it is posted to. Names are as long as those of the others will be."""
     conditions = [
-        {"type": each, "status": "False", "reason": "KubeletIsFine", "message": "the kubelet has enough of it",
-         "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        {
+            "type": each,
+            "status": "False",
+            "reason": "KubeletIsFine",
+            "message": "the kubelet has enough of it",
+            "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
         for each in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
-    ]  # fmt: skip
+    ]
     node = {
         "metadata": {"name": _NODE, "labels": {"kubernetes.io/hostname": _NODE, "kubernetes.io/os": "linux"}},
         "status": {"conditions": conditions, "capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
     }
     container = {
-        "name": "web", "image": "registry.example.com/shop/web:1.42.0", "args": ["--port=8080"],
+        "name": "web",
+        "image": "registry.example.com/shop/web:1.42.0",
+        "args": ["--port=8080"],
         "ports": [{"name": "http", "containerPort": 8080}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
-    }  # fmt: skip
+    }
     pod = {
         "metadata": {"name": f"pod-{_NUMBER}", "labels": {"app": "web", "pod-template-hash": "5d4f8c7b9"}},
         "spec": {"nodeName": _NODE, "containers": [container]},
@@ -71,14 +79,24 @@ def samples() -> list[tuple[str, dict[str, Any]]]:
     event = {
         "metadata": {"name": f"pod-{_NUMBER}.17a1b2c3d4e5f601"},
         "involvedObject": {
-            "kind": "Pod", "namespace": "size-00", "name": f"pod-{_NUMBER}", "uid": f"{_NUMBER}{_UID}000000000000",
-            "apiVersion": "v1", "resourceVersion": "1234567", "fieldPath": "spec.containers{web}",
+            "kind": "Pod",
+            "namespace": "size-00",
+            "name": f"pod-{_NUMBER}",
+            "uid": f"{_NUMBER}{_UID}000000000000",
+            "apiVersion": "v1",
+            "resourceVersion": "1234567",
+            "fieldPath": "spec.containers{web}",
         },
-        "reason": "Pulled", "message": 'Container image "registry.example.com/shop/web:1.42.0" already present',
-        "source": {"component": "kubelet", "host": _NODE}, "type": "Normal", "count": 1,
-        "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
-        "reportingComponent": "kubelet", "reportingInstance": _NODE,
-    }  # fmt: skip
+        "reason": "Pulled",
+        "message": 'Container image "registry.example.com/shop/web:1.42.0" already present',
+        "source": {"component": "kubelet", "host": _NODE},
+        "type": "Normal",
+        "count": 1,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "reportingComponent": "kubelet",
+        "reportingInstance": _NODE,
+    }
     return [
         ("/api/v1/nodes", node),
         ("/api/v1/namespaces/size-00/pods", pod),

@@ -34,8 +34,11 @@ def run(server: Server, counts: Counts, watchers: int, wanted: list[str]) -> Non
     if "start" in wanted:
         holds = server.holds(began)
         longest = f"{len(holds)}, {holds[0].ran * 1000:.0f}" if holds else "0"
-        print(f"| start, until it is ready | {server.ready_seconds:.1f} | {server.cpu():.1f} | {server.resident():.0f} "
-              f"| {server.peak():.0f} | {longest} | | |", flush=True)  # fmt: skip
+        print(
+            f"| start, until it is ready | {server.ready_seconds:.1f} | {server.cpu():.1f} | {server.resident():.0f} "
+            f"| {server.peak():.0f} | {longest} | | |",
+            flush=True,
+        )
         tell_holds(server, began)
     for name in wanted:
         if (part := ALL[name]) is not None:
@@ -56,8 +59,11 @@ def row(server: Server, what: str) -> Iterator[list[str]]:
     holds = server.holds(since)
     longest = f"{len(holds)}, {holds[0].ran * 1000:.0f}" if holds else "0"
     told = "".join(f"; {each}" for each in more)
-    print(f"| {what}{told} | {seconds:.2f} | {cpu:.2f} | {server.resident():.0f} | {server.peak():.0f} | {longest} "
-          f"| {small} | {ready} |", flush=True)  # fmt: skip
+    print(
+        f"| {what}{told} | {seconds:.2f} | {cpu:.2f} | {server.resident():.0f} | {server.peak():.0f} | {longest} "
+        f"| {small} | {ready} |",
+        flush=True,
+    )
     tell_holds(server, since)
 
 
@@ -99,10 +105,14 @@ def lists(server: Server, counts: Counts, watchers: int) -> None:
         more.append(f"{json.loads(answer)['metadata'].get('remainingItemCount')} remain")
 
 
-DESCRIBED: Final = ",".join((
-    "involvedObject.name=pod-00000107", "involvedObject.namespace=size-07", "involvedObject.kind=Pod",
-    "involvedObject.uid=00000107-0000-4000-8000-000000000000",
-))  # fmt: skip
+DESCRIBED: Final = ",".join(
+    (
+        "involvedObject.name=pod-00000107",
+        "involvedObject.namespace=size-07",
+        "involvedObject.kind=Pod",
+        "involvedObject.uid=00000107-0000-4000-8000-000000000000",
+    )
+)
 
 
 def selected(server: Server, what: str, path: str, selector: str) -> None:
@@ -247,11 +257,15 @@ def slow(server: Server, counts: Counts, watchers: int) -> None:
                 writer.patch(f"{path}/large", {"data": {"a": f"T@{time.time_ns()} {number:05} {'x' * 10_000}"}})
             time.sleep(1)
             stats = readers.say("stats")
-            more.append(f"readers had {stats['events']:.0f} events after {stats['p50']:.1f} ms (median), "
-                        f"{stats['max']:.0f} ms at most")  # fmt: skip
+            more.append(
+                f"readers had {stats['events']:.0f} events after {stats['p50']:.1f} ms (median), "
+                f"{stats['max']:.0f} ms at most"
+            )
             lost = stats["ended"] + others.say("stats")["ended"]
-            more.append(f"{server.watches('configmaps') - READERS:.0f} of those who did not read are still there, "
-                        f"{lost:.0f} of the others were cut off")  # fmt: skip
+            more.append(
+                f"{server.watches('configmaps') - READERS:.0f} of those who did not read are still there, "
+                f"{lost:.0f} of the others were cut off"
+            )
 
 
 READERS: Final = 50
@@ -274,5 +288,9 @@ class Writer:
 
 
 ALL: Final[dict[str, Callable[[Server, Counts, int], None] | None]] = {
-    "start": None, "lists": lists, "old": old, "storm": storm, "slow": slow,
-}  # fmt: skip
+    "start": None,
+    "lists": lists,
+    "old": old,
+    "storm": storm,
+    "slow": slow,
+}

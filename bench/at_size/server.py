@@ -71,11 +71,17 @@ class Server:
             file.write(f'{TOKEN},admin,admin,"system:masters"\n')
         command = os.environ.get("STEERSMAN") or str(Path(sys.executable).with_name("steersman"))
         self._command = [
-            command, "serve", f"--data-dir={folder}/data", "--secure-port=0", "--bind-address=127.0.0.1",
-            f"--token-auth-file={tokens}", "--disable-admission-plugins=ServiceAccount",
+            command,
+            "serve",
+            f"--data-dir={folder}/data",
+            "--secure-port=0",
+            "--bind-address=127.0.0.1",
+            f"--token-auth-file={tokens}",
+            "--disable-admission-plugins=ServiceAccount",
             "--storage-initialization-timeout=10m",
-            *([f"--etcd-servers={network.url}"] if network else []), *flags,
-        ]  # fmt: skip
+            *([f"--etcd-servers={network.url}"] if network else []),
+            *flags,
+        ]
 
     def start(self) -> None:
         """Returns once it is ready. Raises RuntimeError if it ends instead."""

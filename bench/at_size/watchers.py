@@ -51,10 +51,15 @@ class Crew:
         """Counts since the last time, and how many watch now; delays of events in ms."""
         ordered = sorted(self.delays)
         found = {
-            "watching": sum(each.is_watching for each in self.clients), "lists": self.lists, "refused": self.refused,
-            "gone": self.gone, "ended": self.ended, "events": self.events,
-            "p50": ordered[len(ordered) // 2] if ordered else 0, "max": ordered[-1] if ordered else 0,
-        }  # fmt: skip
+            "watching": sum(each.is_watching for each in self.clients),
+            "lists": self.lists,
+            "refused": self.refused,
+            "gone": self.gone,
+            "ended": self.ended,
+            "events": self.events,
+            "p50": ordered[len(ordered) // 2] if ordered else 0,
+            "max": ordered[-1] if ordered else 0,
+        }
         self.lists = self.refused = self.gone = self.ended = self.events = 0
         self.delays = []
         return found

@@ -50,8 +50,11 @@ def follow(labels: kopf.Labels, namespace: str | None, status: kopf.Status, **_:
 def job_of(name: str, image: str, volume: str) -> dict[str, Any]:
     """The Job that copies a volume."""
     container = {
-        "name": "copy", "image": image, "args": ["/data"], "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-    }  # fmt: skip
+        "name": "copy",
+        "image": image,
+        "args": ["/data"],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
     pod = {
         "restartPolicy": "Never",
         "containers": [container],

@@ -84,11 +84,9 @@ _MODULES = {
     "library.schemas": ("OpenAPI", "Rule"),
     "library.server": ("Server",),
     "library.storage": ("Creater", "Deleter", "Event", "Getter", "Lister", "Updater", "Watcher"),
-    "machinery.errors.field": (
-        "FieldError", "Path", "duplicate", "forbidden", "invalid", "not_supported", "required",
-    ),
+    "machinery.errors.field": ("FieldError", "Path", "duplicate", "forbidden", "invalid", "not_supported", "required"),
     "machinery.errors.status": ("StatusError",),
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:

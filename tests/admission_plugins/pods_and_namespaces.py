@@ -38,9 +38,14 @@ def a_write(
     """The record of a write of `obj`; `old` is what it replaces."""
     given = {"name": obj.metadata.name, "obj": obj, **more}
     action = Action(
-        operation.lower(), group, "v1", resource, subresource,
-        obj.metadata.namespace if namespace is None else namespace, given["name"],
-    )  # fmt: skip
+        operation.lower(),
+        group,
+        "v1",
+        resource,
+        subresource,
+        obj.metadata.namespace if namespace is None else namespace,
+        given["name"],
+    )
     kind = GroupVersionKind(group, "v1", type(obj).__name__)
     return Attributes(operation, UserInfo("alice"), action, kind, **given)
 

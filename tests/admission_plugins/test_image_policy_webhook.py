@@ -62,16 +62,22 @@ async def test_images_and_annotations_are_shown_to_the_judge():
         (verdict(False), "one or more images rejected by webhook backend"),
         (verdict(False, reason="because"), "image policy webhook backend denied one or more images: because"),
         (HEAD, "one or more images rejected by webhook backend"),
-        ({"apiVersion": "v1", "kind": "Status"},
-         "converting (v1.Status) to (v1alpha1.ImageReview): unknown conversion"),
-        ({"apiVersion": "x.y/v1", "kind": "Foo"},
-         'no kind "Foo" is registered for version "x.y/v1" in scheme "pkg/runtime/scheme.go:111"'),
-        (HEAD | {"status": {"allowed": 3}},
-         "json: cannot unmarshal number into Go struct field ImageReviewStatus.status.allowed of type bool"),
+        (
+            {"apiVersion": "v1", "kind": "Status"},
+            "converting (v1.Status) to (v1alpha1.ImageReview): unknown conversion",
+        ),
+        (
+            {"apiVersion": "x.y/v1", "kind": "Foo"},
+            'no kind "Foo" is registered for version "x.y/v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        (
+            HEAD | {"status": {"allowed": 3}},
+            "json: cannot unmarshal number into Go struct field ImageReviewStatus.status.allowed of type bool",
+        ),
         (WebhookError('Post "https://h": EOF'), 'Post "https://h": EOF'),
         (generic_server_response(404), "the server could not find the requested resource"),
     ],
-)  # fmt: skip
+)
 async def test_a_pod_is_refused_unless_it_is_allowed(answer: Any, why: str):
     error = await refusal(Judge(answer).plugin(), a_write(make_pod()))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')

@@ -152,20 +152,26 @@ async def test_what_is_being_deleted_is_let_through() -> None:
         ({"max": {"cpu": "1"}}, {"cpu": "2"}, {"cpu": "1"}, "maximum cpu usage per Container is 1, but request is 2"),
         ({"max": {"memory": "8Ei"}}, {}, {"memory": "7Ei"}, ""),
         (
-            {"maxLimitRequestRatio": {"cpu": "2"}}, {}, {"cpu": "1"},
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {},
+            {"cpu": "1"},
             "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
         ),
         (
-            {"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "1"}, {},
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {"cpu": "1"},
+            {},
             "cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0",
         ),
         (
-            {"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "300m"}, {"cpu": "1"},
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {"cpu": "300m"},
+            {"cpu": "1"},
             "cpu max limit to request ratio per Container is 2, but provided ratio is 3.333333",
         ),
         ({"maxLimitRequestRatio": {"cpu": "2500m"}}, {"cpu": "400m"}, {"cpu": "1"}, ""),
     ],
-)  # fmt: skip
+)
 async def test_bounds_of_containers(
     limit: dict[str, Any], requests: dict[str, str], limits: dict[str, str], message: str
 ) -> None:

@@ -67,7 +67,8 @@ RESIZE = PodResizeValidator(HOSTS.get)
     [
         (
             sized("3", 2),
-            "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000", ["NodeCapacity"],
+            "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000",
+            ["NodeCapacity"],
         ),
         (
             sized("3", 2, "3Gi"),
@@ -75,8 +76,11 @@ RESIZE = PodResizeValidator(HOSTS.get)
             "requested: 3221225472, allocatable: 2147483648",
             ["NodeCapacity"],
         ),
-        (sized("1500m", 2, overhead={"cpu": "1"}),
-         "node didn't have enough allocatable resources: cpu, requested: 2500, allocatable: 2000", ["NodeCapacity"]),
+        (
+            sized("1500m", 2, overhead={"cpu": "1"}),
+            "node didn't have enough allocatable resources: cpu, requested: 2500, allocatable: 2000",
+            ["NodeCapacity"],
+        ),
         (
             sized("1", 2, node="windows"),
             'pod resize is only supported on linux nodes, node "windows" is "windows"',
@@ -84,7 +88,7 @@ RESIZE = PodResizeValidator(HOSTS.get)
         ),
         (sized("1", 2, node="gone"), 'node "gone" not found', []),
     ],
-)  # fmt: skip
+)
 async def test_a_resize_must_fit_the_node(pod, why, reasons):
     error = await refusal(RESIZE, an_update(pod, sized("1"), subresource="resize"))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')

@@ -46,9 +46,10 @@ async def test_a_policy_that_was_changed_back_is_an_error():
     plugin.admit = LimitPodHardAntiAffinityTopology().admit  # as if a later plugin undid it
     error = await refusal(plugin, a_write(make_pod({"containers": [NEVER], "volumes": [IMAGE_VOLUME]})))
     where = 'spec.{}: Unsupported value: "Never": supported values: "Always"'
-    faults = [f'pods "p" is forbidden: {where.format(each)}' for each in (
-        "containers[0].imagePullPolicy", "volumes[0].image.pullPolicy",
-    )]  # fmt: skip
+    faults = [
+        f'pods "p" is forbidden: {where.format(each)}'
+        for each in ("containers[0].imagePullPolicy", "volumes[0].image.pullPolicy")
+    ]
     assert (error.code, error.message) == (500, f"[{faults[0]}, {faults[1]}]")
 
 
@@ -92,8 +93,9 @@ async def test_the_selector_of_the_namespace_is_added():
 async def test_a_pod_that_wants_other_nodes_is_refused():
     error = await refusal(selecting("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert (error.code, error.message) == (
-        403, 'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector',
-    )  # fmt: skip
+        403,
+        'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector',
+    )
 
 
 async def test_a_selector_that_cannot_be_read_is_an_error():
@@ -116,8 +118,9 @@ async def test_pods_select_by_what_is_listed_for_their_namespace_only():
     for selector in ({"e": "g"}, {"x": "y"}):
         error = await refusal(selecting(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
         assert (error.code, error.message) == (
-            403, 'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
-        )  # fmt: skip
+            403,
+            'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
+        )
     await admitted(selecting(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
 
 

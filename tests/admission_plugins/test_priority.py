@@ -60,11 +60,14 @@ async def test_the_default_class_is_looked_up_again_only_after_a_change() -> Non
         ({}, (HIGH,), (0, "PreemptLowerPriority", "")),
         ({"priorityClassName": "high"}, (HIGH,), (1000, "Never", "high")),
         ({}, (HIGH, priority_class("usual", 5, default=True)), (5, "PreemptLowerPriority", "usual")),
-        ({}, (priority_class("b", 9, default=True), priority_class("a", 5, default=True)),
-         (5, "PreemptLowerPriority", "a")),
+        (
+            {},
+            (priority_class("b", 9, default=True), priority_class("a", 5, default=True)),
+            (5, "PreemptLowerPriority", "a"),
+        ),
         ({"priority": 1000, "priorityClassName": "high"}, (HIGH,), (1000, "Never", "high")),
     ],
-)  # fmt: skip
+)
 async def test_a_pods_priority_is_that_of_its_class(spec: Any, classes: Any, expected: Any) -> None:
     made = pod(**spec)
     await plugin(*classes).admit(about(made))
@@ -76,10 +79,12 @@ async def test_a_pods_priority_is_that_of_its_class(spec: Any, classes: Any, exp
     [
         ({"priorityClassName": "none"}, "no PriorityClass with name none was found"),
         ({"priority": 5}, "the integer value of priority (5) must not be provided in pod spec"),
-        ({"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
-         "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec"),
+        (
+            {"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
+            "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_pod_that_contradicts_its_class_is_refused(spec: Any, text: str) -> None:
     assert text in await refusal(plugin(HIGH).admit(about(pod(**spec))))
 

@@ -39,12 +39,16 @@ async def test_a_pod_gets_the_default_account_and_its_token():
         "sources": [
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-            {"downwardAPI": {"items": [
-                {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
-            ]}},
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
         ],
         "defaultMode": 420,
-    }  # fmt: skip
+    }
     mount = {"name": volume["name"], "readOnly": True, "mountPath": MOUNT_PATH}
     for container in (*spec["initContainers"], *spec["containers"]):
         assert container["volumeMounts"] == [mount]
@@ -84,8 +88,9 @@ async def test_pull_secrets_are_the_accounts_unless_the_pod_has_its_own():
 async def test_an_account_that_is_not_there_is_refused():
     error = await refusal(plugin(account()), a_write(make_pod({"serviceAccountName": "other"})))
     assert (error.code, error.message) == (
-        403, 'pods "p" is forbidden: error looking up service account ns/other: serviceaccount "other" not found',
-    )  # fmt: skip
+        403,
+        'pods "p" is forbidden: error looking up service account ns/other: serviceaccount "other" not found',
+    )
 
 
 async def test_the_default_account_is_waited_for():
@@ -107,20 +112,25 @@ async def test_the_default_account_is_waited_for():
 REFERENCES = [
     (
         {"volumes": [{"name": "v", "secret": {"secretName": "other"}}]},
-        'volume with secret.secretName="other"', "secret",
+        'volume with secret.secretName="other"',
+        "secret",
     ),
     (
         {"initContainers": [CONTAINER | {"envFrom": [{"secretRef": {"name": "other"}}]}]},
-        'init container c with envFrom referencing secret.secretName="other"', "secret",
+        'init container c with envFrom referencing secret.secretName="other"',
+        "secret",
     ),
     (
-        {"containers": [
-            CONTAINER | {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "other", "key": "k"}}}]}
-        ]},
-        'container c with envVar A referencing secret.secretName="other"', "secret",
+        {
+            "containers": [
+                CONTAINER | {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "other", "key": "k"}}}]}
+            ]
+        },
+        'container c with envVar A referencing secret.secretName="other"',
+        "secret",
     ),
     ({"imagePullSecrets": [{"name": "other"}]}, 'imagePullSecrets[0].name="other"', "imagePullSecret"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("spec", "what", "kind"), REFERENCES)

@@ -97,8 +97,10 @@ def test_the_checks_of_pod_security_go_through_a_pod_once_each() -> None:
     def work(count: int) -> Callable[[], object]:
         bad = {
             "capabilities": {"add": [f"C{number}" for number in range(count)]},
-            "seccompProfile": {"type": "x"}, "appArmorProfile": {"type": "x"}, "seLinuxOptions": {"type": "t"},
-        }  # fmt: skip
+            "seccompProfile": {"type": "x"},
+            "appArmorProfile": {"type": "x"},
+            "seLinuxOptions": {"type": "t"},
+        }
         ports = [{"containerPort": 1, "hostPort": number + 1} for number in range(count)]
         containers = [container(f"c{number}", securityContext={**bad, "capabilities": {}}) for number in range(count)]
         volumes = [{"name": f"v{number}", "hostPath": {"path": "/"}} for number in range(count)]

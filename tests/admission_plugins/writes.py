@@ -23,9 +23,14 @@ def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, *
     metadata = obj.metadata
     given = {"namespace": metadata.namespace, "subresource": "", "name": metadata.name, "obj": obj, **more}
     action = Action(
-        operation.lower(), resource.group, resource.version, resource.plural, given.pop("subresource"),
-        given.pop("namespace"), given["name"],
-    )  # fmt: skip
+        operation.lower(),
+        resource.group,
+        resource.version,
+        resource.plural,
+        given.pop("subresource"),
+        given.pop("namespace"),
+        given["name"],
+    )
     return Attributes(operation, ALICE, action, resource.kind.gvk, **given)
 
 

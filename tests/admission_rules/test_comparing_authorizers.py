@@ -16,17 +16,22 @@ DECISION = "authorizer.path('/a').check('get')"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("authorizer != authorizer", True), ("dyn(authorizer) != 1", True), (f"{DECISION} != {DECISION}", True),
-        ("[authorizer] == [authorizer]", True), ("[authorizer] != [authorizer]", False),
+        ("authorizer != authorizer", True),
+        ("dyn(authorizer) != 1", True),
+        (f"{DECISION} != {DECISION}", True),
+        ("[authorizer] == [authorizer]", True),
+        ("[authorizer] != [authorizer]", False),
         ("[dyn(authorizer), dyn(1)] == [dyn(authorizer), dyn(2)]", False),
         ("{'a': authorizer} == {'a': authorizer}", True),
-        ("authorizer in [authorizer]", False), ("dyn(1) in [dyn(authorizer), dyn(1)]", True),
-        ("authorizer == authorizer", "no such overload"), (f"{DECISION} == {DECISION}", "no such overload"),
+        ("authorizer in [authorizer]", False),
+        ("dyn(1) in [dyn(authorizer), dyn(1)]", True),
+        ("authorizer == authorizer", "no such overload"),
+        (f"{DECISION} == {DECISION}", "no such overload"),
         ("dyn(authorizer)['a'] == 1", "no such key: a"),
         ("dyn(authorizer).exists(x, true)", "got 'library.authorizerVal', expected iterable type"),
         (f"dyn({DECISION}).exists(x, true)", "got 'library.decisionVal', expected iterable type"),
     ],
-)  # fmt: skip
+)
 async def test_what_comparing_them_comes_to(text: str, expected: bool | str) -> None:
     compiled = compile_admission(text, environment(params=False, authorizer=True), ANYTHING)
     answers = Answers(Authorizer().ask)

@@ -60,8 +60,12 @@ async def test_checks_say_what_is_asked_and_about_whom() -> None:
     )
     first, second = authorizer.asked
     assert (first.service_account, first.resource, first.subresource, first.namespace, first.name) == (
-        None, "configmaps", "status", "default", "settings",
-    )  # fmt: skip
+        None,
+        "configmaps",
+        "status",
+        "default",
+        "settings",
+    )
     assert (second.service_account, second.group, second.label_selector) == (("n", "r"), "g", "a=b")
 
 

@@ -64,46 +64,78 @@ async def test_objects_in_patches_are_maps() -> None:
     [
         ({"apply": "object"}, "must evaluate to Object but got dyn", "invalid_error"),
         ({"apply": "nothing"}, "compilation failed: ERROR: <input>:1:1: undeclared reference", "compile_error"),
-        ({"apply": "Object{data: Object.data{x: object.none}}"},
-         "expression 'Object{data: Object.data{x: object.none}}' resulted in error: no such key: none",
-         "invalid_error"),
-        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: Object.data{z: Object.zz{}}}]"},
-         'type mismatch: unexpected type name "Object.zz", expected "Object.data.z"', "invalid_error"),
-        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: {1: 'a'}}]"},
-         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion "
-         "from 'int' to string", "invalid_error"),
+        (
+            {"apply": "Object{data: Object.data{x: object.none}}"},
+            "expression 'Object{data: Object.data{x: object.none}}' resulted in error: no such key: none",
+            "invalid_error",
+        ),
+        (
+            {"patch": "[JSONPatch{op: 'add', path: '/data', value: Object.data{z: Object.zz{}}}]"},
+            'type mismatch: unexpected type name "Object.zz", expected "Object.data.z"',
+            "invalid_error",
+        ),
+        (
+            {"patch": "[JSONPatch{op: 'add', path: '/data', value: {1: 'a'}}]"},
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion "
+            "from 'int' to string",
+            "invalid_error",
+        ),
         ({"apply": "Object{data: {1: 'x'}}"}, "invalid return type: *dynamic.ObjectVal", "invalid_error"),
-        ({"apply": "Object{data: {'p': timestamp('2020-01-01T00:00:00Z')}}"},
-         "error applying patch: failed to convert patch object to typed object: .data.p: expected string, got "
-         "&value.valueUnstructured{Value:time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)}", "invalid_error"),
-        ({"apply": "Object{data: null}"},
-         "error applying patch: failed to convert patch object to typed object: .data: expected map, got &{NULL_VALUE}",
-         "invalid_error"),
-        ({"apply": "Object{immutable: duration('1s')}"},
-         "error applying patch: failed to convert patch object to typed object: .immutable: expected boolean, got "
-         "&{1s}", "invalid_error"),
-        ({"apply": "Object{metadata: Object.metadata{creationTimestamp: quantity('1')}}"},
-         "error applying patch: failed to convert patch object to typed object: .metadata.creationTimestamp: expected "
-         "any scalar, got &{1}", "invalid_error"),
-        ({"apply": "Object{metadata: Object.metadata{finalizers: [null]}}"},
-         "error applying patch: failed to convert patch object to typed object: .metadata.finalizers[={{undefined}}]: "
-         "expected string, got &value.valueUnstructured{Value:0}", "invalid_error"),
-        ({"apply": "Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{uid: 1u}]}}"},
-         "error applying patch: failed to convert patch object to typed object: "
-         ".metadata.ownerReferences[uid={{undefined}}].uid: expected string, got &value.valueUnstructured{Value:0x1}",
-         "invalid_error"),
-        ({"apply": "Object{metadata: {'labels': {'a': 'b'}}}"},
-         "error applying patch: failed to convert patch object to typed object: .metadata.labels: expected map, got "
-         "&{map[a:b]}", "invalid_error"),
-        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: {'a': optional.none()}}]"},
-         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: optional.none() dereference",
-         "invalid_error"),
-        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: authorizer.requestResource}]"},
-         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from "
-         "'kubernetes.authorization.ResourceCheck' to '*structpb.Value'", "invalid_error"),
+        (
+            {"apply": "Object{data: {'p': timestamp('2020-01-01T00:00:00Z')}}"},
+            "error applying patch: failed to convert patch object to typed object: .data.p: expected string, got "
+            "&value.valueUnstructured{Value:time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{data: null}"},
+            "error applying patch: failed to convert patch object to typed object: .data: expected map, got &{NULL_VALUE}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{immutable: duration('1s')}"},
+            "error applying patch: failed to convert patch object to typed object: .immutable: expected boolean, got "
+            "&{1s}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{metadata: Object.metadata{creationTimestamp: quantity('1')}}"},
+            "error applying patch: failed to convert patch object to typed object: .metadata.creationTimestamp: expected "
+            "any scalar, got &{1}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{metadata: Object.metadata{finalizers: [null]}}"},
+            "error applying patch: failed to convert patch object to typed object: .metadata.finalizers[={{undefined}}]: "
+            "expected string, got &value.valueUnstructured{Value:0}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{uid: 1u}]}}"},
+            "error applying patch: failed to convert patch object to typed object: "
+            ".metadata.ownerReferences[uid={{undefined}}].uid: expected string, got &value.valueUnstructured{Value:0x1}",
+            "invalid_error",
+        ),
+        (
+            {"apply": "Object{metadata: {'labels': {'a': 'b'}}}"},
+            "error applying patch: failed to convert patch object to typed object: .metadata.labels: expected map, got "
+            "&{map[a:b]}",
+            "invalid_error",
+        ),
+        (
+            {"patch": "[JSONPatch{op: 'add', path: '/data', value: {'a': optional.none()}}]"},
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: optional.none() dereference",
+            "invalid_error",
+        ),
+        (
+            {"patch": "[JSONPatch{op: 'add', path: '/data', value: authorizer.requestResource}]"},
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from "
+            "'kubernetes.authorization.ResourceCheck' to '*structpb.Value'",
+            "invalid_error",
+        ),
         ({"patch": "[JSONPatch{path: '/data', value: 1}]"}, "JSON Patch: Unexpected kind: ", "invalid_error"),
     ],
-)  # fmt: skip
+)
 async def test_why_it_cannot_is_told(given: dict[str, str], message: str, error_type: str) -> None:
     with pytest.raises(MutationError) as caught:
         await _made(config_map(a="1"), **given)

@@ -32,19 +32,25 @@ def member(schema: dict[str, Any], **schemas: Any) -> DeclaredType | None:
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        (TEXT, types.STRING), ({"type": "integer"}, types.INT), ({"type": "number"}, types.DOUBLE),
-        ({"type": "boolean"}, types.BOOL), ({"type": ["string", "null"]}, types.STRING),
-        ({"type": "string", "format": "byte"}, types.BYTES), ({"type": "string", "format": "date"}, types.TIMESTAMP),
-        ({"type": "string", "format": "date-time"}, types.TIMESTAMP), ({"type": "string", "format": "x"}, types.STRING),
+        (TEXT, types.STRING),
+        ({"type": "integer"}, types.INT),
+        ({"type": "number"}, types.DOUBLE),
+        ({"type": "boolean"}, types.BOOL),
+        ({"type": ["string", "null"]}, types.STRING),
+        ({"type": "string", "format": "byte"}, types.BYTES),
+        ({"type": "string", "format": "date"}, types.TIMESTAMP),
+        ({"type": "string", "format": "date-time"}, types.TIMESTAMP),
+        ({"type": "string", "format": "x"}, types.STRING),
         ({"type": "string", "format": "duration"}, types.DURATION),
         ({"format": "int-or-string", "oneOf": [{"type": "integer"}, TEXT]}, types.DYN),
         ({"x-kubernetes-int-or-string": True}, types.DYN),
         ({"type": "array", "items": TEXT}, types.list_of(types.STRING)),
         ({"type": "object", "additionalProperties": TEXT}, types.map_of(types.STRING, types.STRING)),
         ({"type": "array", "items": {"type": "array", "items": TEXT}}, types.list_of(types.list_of(types.STRING))),
-        ({"$ref": "text"}, types.STRING), ({"allOf": [{"$ref": "text"}], "default": {}}, types.STRING),
+        ({"$ref": "text"}, types.STRING),
+        ({"allOf": [{"$ref": "text"}], "default": {}}, types.STRING),
     ],
-)  # fmt: skip
+)
 def test_types_of_members(schema: dict[str, Any], expected: types.Type) -> None:
     found = member(schema, text=TEXT)
     assert found is not None
@@ -54,11 +60,15 @@ def test_types_of_members(schema: dict[str, Any], expected: types.Type) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        {}, {"oneOf": [TEXT]}, {"x-kubernetes-preserve-unknown-fields": True}, {"type": "array"},
-        {"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}},
+        {},
+        {"oneOf": [TEXT]},
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"type": "array"},
+        {"type": "array", "items": {}},
+        {"type": "object", "additionalProperties": {}},
         {"type": "array", "items": [TEXT]},
     ],
-)  # fmt: skip
+)
 def test_what_has_no_type_is_not_there(schema: dict[str, Any]) -> None:
     assert member(schema) is None
 
@@ -92,8 +102,10 @@ def test_what_every_object_has_is_there_whatever_the_schema_says(metadata: dict[
     found, objects = root({"type": "object", "properties": {"kind": {"type": "integer"}, "metadata": metadata}})
     assert found.fields is not None
     assert {name: each.type.text() for name, each in found.fields.items()} == {
-        "kind": "string", "apiVersion": "string", "metadata": "A.metadata",
-    }  # fmt: skip
+        "kind": "string",
+        "apiVersion": "string",
+        "metadata": "A.metadata",
+    }
     below = objects["A.metadata"].fields
     assert below is not None
     assert {name: each.type for name, each in below.items()} == dict.fromkeys(("name", "generateName"), types.STRING)
@@ -102,9 +114,10 @@ def test_what_every_object_has_is_there_whatever_the_schema_says(metadata: dict[
 def test_a_schema_that_says_all_of_it_keeps_its_metadata() -> None:
     metadata = {"type": "object", "properties": dict.fromkeys(("name", "generateName", "labels"), TEXT)}
     embedded = {
-        "type": "object", "x-kubernetes-embedded-resource": True,
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
         "properties": {"kind": TEXT, "apiVersion": TEXT, "metadata": {"$ref": "meta"}},
-    }  # fmt: skip
+    }
     found, objects = root({"type": "object", "properties": {"a": embedded}}, meta=metadata)
     assert found.fields is not None
     below = found.fields["a"].fields

@@ -21,7 +21,7 @@ def kind(name: str, schema: dict[str, Any] = NUMBERED) -> TypedKind:
 
 def warnings(
     spec: dict[str, Any], *kinds: TypedKind, params: TypedKind | None = None, limit: int = 1 << 20
-) -> list[ExpressionWarning]:  # fmt: skip
+) -> list[ExpressionWarning]:
     return check(from_plain(ValidatingAdmissionPolicySpec, spec), kinds, params, limit=limit)
 
 

@@ -25,9 +25,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 async def client(keys_folder: Path, files: CertificateFiles) -> AsyncIterator[Client]:
     """Of the server in front, as its administrator."""
     options: dict[str, Any] = {
-        "proxy_client_cert_file": str(files.admin), "proxy_client_key_file": str(files.admin_key),
+        "proxy_client_cert_file": str(files.admin),
+        "proxy_client_key_file": str(files.admin_key),
         "controllers": ("*",),
-    }  # fmt: skip
+    }
     async with Environment(users=USERS, folder=keys_folder, **options) as environment:
         yield environment.client()
 

@@ -18,12 +18,17 @@ NAME = f"v1.{GROUP}"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 ROOT = f"/apis/{GROUP}/v1"
 THINGS = f"{ROOT}/namespaces/default/things"
-RESOURCES = [{
-    "name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get"],
-    "shortNames": ["th"],
-}, {
-    "name": "things/status", "singularName": "", "namespaced": True, "kind": "Thing", "verbs": ["patch"],
-}]  # fmt: skip
+RESOURCES = [
+    {
+        "name": "things",
+        "singularName": "thing",
+        "namespaced": True,
+        "kind": "Thing",
+        "verbs": ["get"],
+        "shortNames": ["th"],
+    },
+    {"name": "things/status", "singularName": "", "namespaced": True, "kind": "Thing", "verbs": ["patch"]},
+]
 LIST = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/v1", "resources": RESOURCES}
 
 Fields = dict[str, list[str]]
@@ -176,9 +181,11 @@ async def publish(client: Client, server: ExtensionServer | None, **spec: Any) -
 async def add_endpoint(client: Client, server: ExtensionServer) -> None:
     """Makes the EndpointSlice."""
     body = {
-        "metadata": {"name": "things-1", "labels": {"kubernetes.io/service-name": "things"}}, "addressType": "IPv4",
-        "endpoints": [{"addresses": [server.host]}], "ports": [{"name": "https", "port": server.port}],
-    }  # fmt: skip
+        "metadata": {"name": "things-1", "labels": {"kubernetes.io/service-name": "things"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [server.host]}],
+        "ports": [{"name": "https", "port": server.port}],
+    }
     answer = await client.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", body)
     assert answer.status == 201, answer.body
 
@@ -187,10 +194,14 @@ async def register(client: Client, server: ExtensionServer | None, name: str = N
     """Makes the APIService."""
     version, _, group = name.partition(".")
     full = {
-        "group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 15,
+        "group": group,
+        "version": version,
+        "groupPriorityMinimum": 1000,
+        "versionPriority": 15,
         "service": {"name": "things", "namespace": "default"},
-        **({"caBundle": server.ca_bundle} if server is not None else {"insecureSkipTLSVerify": True}), **spec,
-    }  # fmt: skip
+        **({"caBundle": server.ca_bundle} if server is not None else {"insecureSkipTLSVerify": True}),
+        **spec,
+    }
     answer = await client.post(API_SERVICES, {"metadata": {"name": name}, "spec": full})
     assert answer.status == 201, answer.body
 

@@ -71,17 +71,29 @@ async def test_groups_stand_in_the_order_of_their_priorities(client: Client) -> 
 
 async def test_old_servers_tell_of_each_group_version(things: Client, behind: ExtensionServer) -> None:
     found = await until_listed(things, "Current")
-    assert found["versions"] == [{
-        "version": "v1", "freshness": "Current",
-        "resources": [{
-            "resource": "things", "responseKind": {"group": "", "version": "", "kind": "Thing"}, "scope": "Namespaced",
-            "singularResource": "thing", "verbs": ["get"], "shortNames": ["th"],
-            "subresources": [{
-                "subresource": "status", "responseKind": {"group": "", "version": "", "kind": "Thing"},
-                "verbs": ["patch"],
-            }],
-        }],
-    }]  # fmt: skip
+    assert found["versions"] == [
+        {
+            "version": "v1",
+            "freshness": "Current",
+            "resources": [
+                {
+                    "resource": "things",
+                    "responseKind": {"group": "", "version": "", "kind": "Thing"},
+                    "scope": "Namespaced",
+                    "singularResource": "thing",
+                    "verbs": ["get"],
+                    "shortNames": ["th"],
+                    "subresources": [
+                        {
+                            "subresource": "status",
+                            "responseKind": {"group": "", "version": "", "kind": "Thing"},
+                            "verbs": ["patch"],
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
     (asked, *_) = behind.of("/apis")
     assert asked.first("x-remote-user") == "system:kube-aggregator"
     assert asked.first("accept").startswith(AGGREGATED)
@@ -90,20 +102,24 @@ async def test_old_servers_tell_of_each_group_version(things: Client, behind: Ex
 async def test_other_servers_tell_of_all_at_once(client: Client, behind: ExtensionServer) -> None:
     resource = {"resource": "things", "scope": "Cluster", "singularResource": "thing", "verbs": ["get"]}
     items = [
-        {"metadata": {"name": GROUP, "creationTimestamp": None}, "versions": [
-            {"version": "v1", "resources": [resource], "freshness": "Current"}, {"version": "v9"},
-        ]},
+        {
+            "metadata": {"name": GROUP, "creationTimestamp": None},
+            "versions": [{"version": "v1", "resources": [resource], "freshness": "Current"}, {"version": "v9"}],
+        },
         {"metadata": {"name": "apps"}, "versions": [{"version": "v1"}]},
-    ]  # fmt: skip
+    ]
     body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
     text = response(body).replace(b"application/json", AGGREGATED.encode())
     behind.paths["/apis"] = text.replace(b"\r\n\r\n", b'\r\nEtag: "a"\r\n\r\n', 1)
     await publish(client, behind)
     found = await until_listed(client, "Current")
-    assert found["versions"] == [{
-        "version": "v1", "freshness": "Current",
-        "resources": [{**resource, "responseKind": {"group": "", "version": "", "kind": ""}}],
-    }]  # fmt: skip
+    assert found["versions"] == [
+        {
+            "version": "v1",
+            "freshness": "Current",
+            "resources": [{**resource, "responseKind": {"group": "", "version": "", "kind": ""}}],
+        }
+    ]
     apps = await aggregated(client, "apps")
     assert apps is not None
     assert len(apps["versions"][0]["resources"]) > 3
@@ -129,9 +145,13 @@ async def test_the_group_of_definitions_can_have_a_version_elsewhere(client: Cli
     schema = {"openAPIV3Schema": {"type": "object"}}
     body = {
         "metadata": {"name": f"foos.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names,
-                 "versions": [{"name": "v2", "served": True, "storage": True, "schema": schema}]},
-    }  # fmt: skip
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": names,
+            "versions": [{"name": "v2", "served": True, "storage": True, "schema": schema}],
+        },
+    }
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert (await client.post(path, body)).status == 201
     await publish(client, behind)

@@ -68,9 +68,11 @@ async def test_what_goes_in_a_circle_is_passed_on_no_more(things: Client, behind
 def test_keys_of_extra_fields_are_escaped() -> None:
     user = UserInfo("a", "u", (), {"example.com/a b%é": ("1", "2")})
     assert identity_fields(user) == [
-        ("X-Remote-User", "a"), ("X-Remote-Uid", "u"),
-        ("X-Remote-Extra-example.com%2Fa%20b%25%C3%A9", "1"), ("X-Remote-Extra-example.com%2Fa%20b%25%C3%A9", "2"),
-    ]  # fmt: skip
+        ("X-Remote-User", "a"),
+        ("X-Remote-Uid", "u"),
+        ("X-Remote-Extra-example.com%2Fa%20b%25%C3%A9", "1"),
+        ("X-Remote-Extra-example.com%2Fa%20b%25%C3%A9", "2"),
+    ]
 
 
 async def test_a_user_needs_the_right_before_anything_is_passed_on(things: Client, behind: ExtensionServer) -> None:
@@ -149,12 +151,16 @@ async def test_redirects_are_refused(things: Client, behind: ExtensionServer, st
     ("raw", "text"),
     [
         (b"", "EOF"),
-        (b"no HTTP at all\r\n\r\n",
-         'net/http: HTTP/1.x transport connection broken: malformed HTTP status code "HTTP"'),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-         'net/http: HTTP/1.x transport connection broken: bad Content-Length "many"'),
+        (
+            b"no HTTP at all\r\n\r\n",
+            'net/http: HTTP/1.x transport connection broken: malformed HTTP status code "HTTP"',
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+            'net/http: HTTP/1.x transport connection broken: bad Content-Length "many"',
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_server_that_speaks_no_http_is_told_of(
     things: Client, behind: ExtensionServer, raw: bytes, text: str
 ) -> None:
@@ -179,8 +185,9 @@ async def test_a_server_that_is_gone_is_told_of(things: Client, behind: Extensio
     place = f"{behind.host}:{behind.port}"
     assert answer.status == 503
     assert answer.body.decode() in (
-        f"error trying to reach service: dial tcp {place}: connect: connection refused\n", "service unavailable\n"
-    )  # fmt: skip
+        f"error trying to reach service: dial tcp {place}: connect: connection refused\n",
+        "service unavailable\n",
+    )
 
 
 async def test_connections_are_kept_and_those_that_were_closed_meanwhile_are_found_out(
@@ -281,9 +288,12 @@ async def test_a_connection_with_another_protocol_becomes_one(
         context = ssl.create_default_context(cafile=str(environment.ca))
         reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
         fields = [
-            f"Authorization: Bearer {environment.token()}", "Connection: Upgrade", "Upgrade: shout",
-            "X-Remote-User: other", "X-Remote-Extra-A: b",
-        ]  # fmt: skip
+            f"Authorization: Bearer {environment.token()}",
+            "Connection: Upgrade",
+            "Upgrade: shout",
+            "X-Remote-User: other",
+            "X-Remote-Extra-A: b",
+        ]
         head = "\r\n".join([f"POST {THINGS}/a/exec?stdin=1 HTTP/1.1", "Host: here", *fields])
         writer.write(head.encode() + b"\r\n\r\n")
         answer = await reader.readuntil(b"\r\n\r\n")

@@ -20,11 +20,15 @@ def listed(*resources: dict[str, Any]) -> bytes:
 
 def test_only_what_is_wanted_is_read() -> None:
     groups = [
-        {"metadata": {"name": name, "creationTimestamp": "2020-01-01T00:00:00Z"},
-         "versions": [{"version": "v1", "resources": [{"resource": "r", "subresources": [{"subresource": "s"}]}]},
-                      {"version": "v2"}]}
+        {
+            "metadata": {"name": name, "creationTimestamp": "2020-01-01T00:00:00Z"},
+            "versions": [
+                {"version": "v1", "resources": [{"resource": "r", "subresources": [{"subresource": "s"}]}]},
+                {"version": "v2"},
+            ],
+        }
         for name in ("a.example.com", "b.example.com")
-    ]  # fmt: skip
+    ]
     data = json.dumps({"items": groups}).encode()
     found, digest = _read_groups(data, WANTED, b"")
     assert found is not None
@@ -44,9 +48,15 @@ def test_garbage_is_no_document(data: bytes) -> None:
 
 
 def test_subresources_stand_below_their_resources() -> None:
-    found = _read_list(listed(
-        {"name": "a/one"}, {"name": "b", "namespaced": True}, {"name": "b/one", "namespaced": True}, {"name": "a/two"},
-    ), "v1")  # fmt: skip
+    found = _read_list(
+        listed(
+            {"name": "a/one"},
+            {"name": "b", "namespaced": True},
+            {"name": "b/one", "namespaced": True},
+            {"name": "a/two"},
+        ),
+        "v1",
+    )
     told = [(each.resource, each.scope, [sub.subresource for sub in each.subresources]) for each in found.resources]
     assert told == [("b", "Namespaced", ["one"]), ("a", "Cluster", ["one", "two"])]
 

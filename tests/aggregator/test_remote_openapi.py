@@ -25,7 +25,8 @@ from tests.aggregator.extension_server import until as until_so
 PATH = f"{ROOT}/things"
 URL = f"/openapi/v3{ROOT}?hash=ABC"
 V2 = {
-    "swagger": "2.0", "info": {"title": "things", "version": "1"},
+    "swagger": "2.0",
+    "info": {"title": "things", "version": "1"},
     "paths": {
         PATH: {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}}},
         "/version/": {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Version"}}}}},
@@ -35,7 +36,7 @@ V2 = {
         "Meta": {"type": "object"},
         "Version": {"type": "object"},
     },
-}  # fmt: skip
+}
 V3 = {"openapi": "3.0.0", "info": {"title": "things", "version": "1"}, "paths": {}}
 
 
@@ -155,11 +156,19 @@ def _told(definition: Any, **operation: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "document",
     [
-        _told({"type": 5}), _told({"properties": 7}), _told({"description": ["x"]}), _told({"minimum": "abc"}),
-        _told({"minimum": 10**400}), _told(3), _told(None), _told({}, tags=9), _told({}, parameters={"a": 1}),
-        _told({}, responses="x"), {**V2, "paths": {PATH: {"get": 5}}},
+        _told({"type": 5}),
+        _told({"properties": 7}),
+        _told({"description": ["x"]}),
+        _told({"minimum": "abc"}),
+        _told({"minimum": 10**400}),
+        _told(3),
+        _told(None),
+        _told({}, tags=9),
+        _told({}, parameters={"a": 1}),
+        _told({}, responses="x"),
+        {**V2, "paths": {PATH: {"get": 5}}},
     ],
-)  # fmt: skip
+)
 def test_a_document_that_lies_breaks_that_of_nobody(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"not as OpenAPI has it|too large"):
         _part(json.dumps(document).encode(), f"{ROOT}/", b"")

@@ -18,9 +18,7 @@ KEY = ServiceKey("default", "s", 443)
 
 def resolver(client: Client, *, endpoints_only: bool = False) -> ServiceResolver:
     plane = client.plane
-    found = ServiceResolver(
-        plane.store, plane.objects, endpoints_only=endpoints_only, itself=lambda: ("itself", 6443)
-    )  # fmt: skip
+    found = ServiceResolver(plane.store, plane.objects, endpoints_only=endpoints_only, itself=lambda: ("itself", 6443))
     found.want((KEY.namespace, KEY.name))
     return found
 
@@ -33,9 +31,12 @@ async def service(client: Client, **spec: Any) -> None:
 
 async def endpoints(client: Client, name: str, *addresses: str, port: str = "https", **more: Any) -> None:
     body = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "s"}}, "addressType": "IPv4",
-        "endpoints": [{"addresses": [each]} for each in addresses], "ports": [{"name": port, "port": 8443}], **more,
-    }  # fmt: skip
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "s"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [each]} for each in addresses],
+        "ports": [{"name": port, "port": 8443}],
+        **more,
+    }
     answer = await client.post(SLICES, body)
     assert answer.status == 201, answer.body
 

@@ -15,9 +15,7 @@ GROUP = "example.com"
 def version(name: str, schema: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A served version that is stored unless `more` says that it is not."""
     any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or any_object}, **more,
-    }  # fmt: skip
+    return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or any_object}, **more}
 
 
 def definition(*versions: dict[str, Any], plural: str = "foos", kind: str = "Foo", **spec: Any) -> dict[str, Any]:

@@ -37,10 +37,7 @@ class Hook(HttpsHook):
     def config(self, **client: Any) -> dict[str, Any]:
         """The `conversion` of a definition."""
         client_config = {"url": self.url, "caBundle": self.ca_bundle, **client}
-        return {
-            "strategy": "Webhook",
-            "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client_config},
-        }  # fmt: skip
+        return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client_config}}
 
     def answered(self, target: str, body: Review) -> bytes:
         request = body["request"]
@@ -76,18 +73,27 @@ def hosts_version(name: str, *, storage: bool, served: bool = True) -> dict[str,
     schema = {
         "type": "object",
         "properties": {
-            "spec": {"type": "object", "properties": {
-                host: {"type": "string", "maxLength": 20}, replicas: {"type": "integer"}, "note": {"type": "string"},
-            }},
+            "spec": {
+                "type": "object",
+                "properties": {
+                    host: {"type": "string", "maxLength": 20},
+                    replicas: {"type": "integer"},
+                    "note": {"type": "string"},
+                },
+            },
             "status": {"type": "object", "properties": {phase: {"type": "string"}}},
         },
-    }  # fmt: skip
+    }
     scale = {"specReplicasPath": f".spec.{replicas}", "statusReplicasPath": ".status.replicas"}
     return version(
-        name, schema, storage=storage, served=served, subresources={"status": {}, "scale": scale},
+        name,
+        schema,
+        storage=storage,
+        served=served,
+        subresources={"status": {}, "scale": scale},
         additionalPrinterColumns=[{"name": f"Host {name}", "type": "string", "jsonPath": f".spec.{host}"}],
         selectableFields=[{"jsonPath": f".spec.{host}"}],
-    )  # fmt: skip
+    )
 
 
 def hosts(conversion: dict[str, Any], storage: str = "v1", versions: tuple[str, ...] = ("v1", "v2")) -> dict[str, Any]:

@@ -177,8 +177,9 @@ async def test_a_scale_as_table_and_as_metadata(cluster: Cluster) -> None:
     accept = "application/json;as={};g=meta.k8s.io;v=v1"
     table = (await cluster.client.get(f"{cluster.path()}/x/scale", accept=accept.format("Table"))).json()
     assert [each["description"] for each in table["columnDefinitions"][1:3]] == [
-        "Number of desired replicas", "Number of actual replicas",
-    ]  # fmt: skip
+        "Number of desired replicas",
+        "Number of actual replicas",
+    ]
     assert table["rows"][0]["cells"][1:3] == [None, 0]
     partial = await cluster.client.get(f"{cluster.path()}/x/scale", accept=accept.format("PartialObjectMetadata"))
     assert sorted(partial.json()) == ["apiVersion", "kind", "metadata"]
@@ -198,14 +199,20 @@ async def test_a_scale_that_cannot_be_read_is_refused_in_upstreams_words(cluster
 @pytest.mark.parametrize(
     ("body", "query", "message"),
     [
-        ({}, "?fieldValidation=Ignore",
-         'Foo in version "v1" cannot be handled as a Foo: Object \'Kind\' is missing in \'{}\''),
+        (
+            {},
+            "?fieldValidation=Ignore",
+            "Foo in version \"v1\" cannot be handled as a Foo: Object 'Kind' is missing in '{}'",
+        ),
         ({}, "", "the object provided is unrecognized (must be of type Foo): Object 'Kind' is missing in '{}' ({})"),
-        ({"apiVersion": None, "kind": "Foo"}, "",
-         'Foo in version "" cannot be handled as a Foo: .apiVersion accessor error: <nil> is of the type <nil>, '
-         "expected string"),
+        (
+            {"apiVersion": None, "kind": "Foo"},
+            "",
+            'Foo in version "" cannot be handled as a Foo: .apiVersion accessor error: <nil> is of the type <nil>, '
+            "expected string",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_body_that_does_not_say_what_it_is(
     cluster: Cluster, body: dict[str, Any], query: str, message: str
 ) -> None:

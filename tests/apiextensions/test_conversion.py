@@ -73,13 +73,12 @@ async def test_what_a_webhook_is_asked(cluster, hook):
     assert head.startswith("POST /convert?timeout=30s HTTP/1.1\r\n")
     assert "User-Agent: kube-apiserver-admission\r\n" in head
     (sent,) = review["request"]["objects"]
-    assert (review["apiVersion"], review["request"]["desiredAPIVersion"]) == (
-        "apiextensions.k8s.io/v1", f"{GROUP}/v2"
-    )  # fmt: skip
+    assert (review["apiVersion"], review["request"]["desiredAPIVersion"]) == ("apiextensions.k8s.io/v1", f"{GROUP}/v2")
     assert (sent["apiVersion"], sent["spec"], sorted(sent["metadata"])) == (
-        f"{GROUP}/v1", {"host": "one"},
+        f"{GROUP}/v1",
+        {"host": "one"},
         ["creationTimestamp", "generation", "managedFields", "name", "namespace", "uid"],
-    )  # fmt: skip
+    )
 
 
 async def test_the_first_known_review_is_used(cluster, hook):
@@ -142,26 +141,57 @@ async def test_many_large_objects_are_converted_by_several_requests(cluster, hoo
 # What goes wrong
 
 
-@pytest.mark.parametrize(("answer", "text"), [
-    (http_response(500, b"oops"), 'an error on the server ("oops") has prevented the request from succeeding'),
-    (http_response(503, b"busy"), "the server is currently unable to handle the request"),
-    (http_response(404, b"no"), "the server could not find the requested resource"),
-    (http_response(200, b"", "application/json"), "0-length response with status code: 200 and content type: "
-                                                  "application/json"),
-    (http_response(400, json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "bad thing",
-                                    "reason": "BadRequest", "code": 400}).encode(), "application/json"), "bad thing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (http_response(500, b"oops"), 'an error on the server ("oops") has prevented the request from succeeding'),
+        (http_response(503, b"busy"), "the server is currently unable to handle the request"),
+        (http_response(404, b"no"), "the server could not find the requested resource"),
+        (
+            http_response(200, b"", "application/json"),
+            "0-length response with status code: 200 and content type: application/json",
+        ),
+        (
+            http_response(
+                400,
+                json.dumps(
+                    {
+                        "kind": "Status",
+                        "apiVersion": "v1",
+                        "status": "Failure",
+                        "message": "bad thing",
+                        "reason": "BadRequest",
+                        "code": 400,
+                    }
+                ).encode(),
+                "application/json",
+            ),
+            "bad thing",
+        ),
+    ],
+)
 async def test_requests_that_fail(cluster, hook, answer, text):
     await cluster.define(hosts(hook.config()))
     await made(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: answer
-    for path in (f"{cluster.path('v2')}/a", f"{cluster.path('v2')}?limit=500", f"{cluster.path('v2')}/a/scale",
-                 f"{cluster.path('v2')}/a/status"):  # fmt: skip
+    for path in (
+        f"{cluster.path('v2')}/a",
+        f"{cluster.path('v2')}?limit=500",
+        f"{cluster.path('v2')}/a/scale",
+        f"{cluster.path('v2')}/a/status",
+    ):
         found = await cluster.client.get(path)
-        assert (found.status, found.json()) == (500, {
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": FAILED + text,
-            "code": 500,
-        })  # fmt: skip
+        assert (found.status, found.json()) == (
+            500,
+            {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "message": FAILED + text,
+                "code": 500,
+            },
+        )
     assert (await read(cluster, f"{cluster.path('v1')}/a"))["spec"] == {"host": "one"}
 
 
@@ -284,8 +314,12 @@ async def test_status_and_scale_are_those_of_the_version(cluster, hook):
 async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster, hook):
     await cluster.define(hosts(hook.config()))
     await made(cluster, "v1", "a", {"host": "one"})
-    put = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "a", "namespace": "default"},
-           "spec": {"replicas": 3}}  # fmt: skip
+    put = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"replicas": 3},
+    }
     assert (await cluster.client.put(f"{cluster.path('v2')}/a/scale", put)).status == 200
     (entry,) = (await read(cluster, f"{cluster.path('v1')}/a"))["metadata"]["managedFields"]
     assert (entry["apiVersion"], entry["fieldsV1"]) == (f"{GROUP}/v1", {"f:spec": {".": {}, "f:host": {}}})
@@ -305,17 +339,18 @@ async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster, ho
     conflict = await applied("v2", "three", {"hostName": "other"})
     assert conflict.status == 409
     assert {(each["field"], each["message"]) for each in conflict.json()["details"]["causes"]} == {
-        (".spec.host", 'conflict with "one"'), (".spec.hostName", 'conflict with "two"')
-    }  # fmt: skip
+        (".spec.host", 'conflict with "one"'),
+        (".spec.hostName", 'conflict with "two"'),
+    }
     await applied("v2", "three", {"hostName": "other"}, "&force=true")
     await applied("v2", "one", {"note": "m"})
     last = await applied("v1", "two", {})
     assert (last.status, last.json()["spec"]) == (200, {"host": "other", "note": "m"})
-    entries = {each["manager"]: (each["apiVersion"][-2:], each["fieldsV1"]["f:spec"])
-               for each in last.json()["metadata"]["managedFields"]}  # fmt: skip
-    assert entries == {
-        "one": ("v2", {"f:note": {}}), "two": ("v1", {}), "three": ("v2", {"f:hostName": {}})
-    }  # fmt: skip
+    entries = {
+        each["manager"]: (each["apiVersion"][-2:], each["fieldsV1"]["f:spec"])
+        for each in last.json()["metadata"]["managedFields"]
+    }
+    assert entries == {"one": ("v2", {"f:note": {}}), "two": ("v1", {}), "three": ("v2", {"f:hostName": {}})}
 
 
 async def test_objects_are_judged_in_the_version_of_the_request(cluster, hook):
@@ -372,8 +407,15 @@ async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster, hook):
 
 
 async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_the_request(cluster):
-    filled = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "a": {"type": "string"}, "filled": {"type": "integer", "default": 7}}}}}  # fmt: skip
+    filled = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "filled": {"type": "integer", "default": 7}},
+            }
+        },
+    }
     plain = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
     await cluster.define(definition(version("v1", filled, storage=False), version("v2", plain)))
     body = {"metadata": {"name": "a", "finalizers": ["example.com/stay"]}, "spec": {"a": "b"}}
@@ -407,11 +449,14 @@ async def test_a_webhook_behind_a_service(cluster, hook):
     assert hook.heads[0].startswith(f"POST /convert?timeout=30s HTTP/1.1\r\nHost: hook.default.svc:{hook.port}\r\n")
 
 
-@pytest.mark.parametrize(("service", "text"), [
-    (None, 'service "hook" not found'),
-    ({"ports": [{"port": 8443}]}, 'no service port 443 found for service "hook"'),
-    ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("service", "text"),
+    [
+        (None, 'service "hook" not found'),
+        ({"ports": [{"port": 8443}]}, 'no service port 443 found for service "hook"'),
+        ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
+    ],
+)
 async def test_services_that_lead_nowhere(cluster, hook, service, text):
     if service is not None:
         body = {"metadata": {"name": "hook"}, "spec": service}

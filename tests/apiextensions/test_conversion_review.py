@@ -45,46 +45,76 @@ def test_a_review_asks_for_objects_as_they_are():
     }
 
 
-@pytest.mark.parametrize("data", [
-    json.dumps(answer()), json.dumps(answer())[:-1] + ', "kind": "ConversionReview"}',
-    json.dumps(answer(unknown=1)), json.dumps(answer(request={"uid": "x", "objects": []}), indent=1),
-    "kind: ConversionReview\napiVersion: apiextensions.k8s.io/v1\nresponse:\n  uid: b8d0\n  result: {status: Success}\n"
-    "  convertedObjects: [{}]\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps(answer()),
+        json.dumps(answer())[:-1] + ', "kind": "ConversionReview"}',
+        json.dumps(answer(unknown=1)),
+        json.dumps(answer(request={"uid": "x", "objects": []}), indent=1),
+        "kind: ConversionReview\napiVersion: apiextensions.k8s.io/v1\nresponse:\n  uid: b8d0\n  result: {status: Success}\n"
+        "  convertedObjects: [{}]\n",
+    ],
+)
 def test_answers_may_be_written_in_many_ways(data):
     assert converted_objects(data.encode(), "v1", UID, 1) == [b"{}"]
 
 
-@pytest.mark.parametrize(("data", "text"), [
-    ("not json", f"couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
-                 f"{TYPE_META}"),
-    ("[]", f"couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type "
-           f"{TYPE_META}"),
-    ('{"kind": NaN}', "couldn't get version/kind; json parse error: invalid character 'N' looking for beginning of "
-                      "value"),
-    (json.dumps(answer()) + " {}", "couldn't get version/kind; json parse error: invalid character '{' after top-level "
-                                   "value"),
-    ("{}", f"expected webhook response of {V1}, Kind=ConversionReview, got /, Kind="),
-    (without(answer(), "kind"), f"expected webhook response of {V1}, Kind=ConversionReview, got {V1}, Kind="),
-    (without(answer(), "apiVersion"), f"expected webhook response of {V1}, Kind=ConversionReview, got /, "
-                                      "Kind=ConversionReview"),
-    (answer(kind="Pod", apiVersion="v1"), 'no kind "Pod" is registered for version "v1" in scheme '
-                                          '"pkg/runtime/scheme.go:111"'),
-    (answer(kind="Pod"), f'no kind "Pod" is registered for version "{V1}" in scheme "pkg/runtime/scheme.go:111"'),
-    (answer(kind="Status", apiVersion="v1"), "converting (v1.Status) to (v1.ConversionReview): unknown conversion"),
-    (answer(apiVersion=BETA), "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
-    (without(answer(), "response"), "no response provided"),
-    (answer() | {"response": "text"}, "json: cannot unmarshal string into Go struct field ConversionReview.response of "
-                                      "type v1.ConversionResponse"),
-    (answer({"convertedObjects": "text"}), "json: cannot unmarshal string into Go struct field ConversionResponse."
-                                           "response.convertedObjects of type []runtime.RawExtension"),
-    (answer({"result": "text"}), "json: cannot unmarshal string into Go struct field "
-                                 "ConversionResponse.response.result of type v1.Status"),
-    (answer({"uid": "other"}), f'expected response.uid="{UID}", got "other"'),
-    (answer({"result": {"status": "Failure", "message": "I will not"}}), "I will not"),
-    (answer({"result": {"status": "Failure"}}), "response.result.status was 'Failure', not 'Success'"),
-    (answer({"result": {}}), "response.result.status was '', not 'Success'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (
+            "not json",
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
+            f"{TYPE_META}",
+        ),
+        (
+            "[]",
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type "
+            f"{TYPE_META}",
+        ),
+        (
+            '{"kind": NaN}',
+            "couldn't get version/kind; json parse error: invalid character 'N' looking for beginning of value",
+        ),
+        (
+            json.dumps(answer()) + " {}",
+            "couldn't get version/kind; json parse error: invalid character '{' after top-level value",
+        ),
+        ("{}", f"expected webhook response of {V1}, Kind=ConversionReview, got /, Kind="),
+        (without(answer(), "kind"), f"expected webhook response of {V1}, Kind=ConversionReview, got {V1}, Kind="),
+        (
+            without(answer(), "apiVersion"),
+            f"expected webhook response of {V1}, Kind=ConversionReview, got /, Kind=ConversionReview",
+        ),
+        (
+            answer(kind="Pod", apiVersion="v1"),
+            'no kind "Pod" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        (answer(kind="Pod"), f'no kind "Pod" is registered for version "{V1}" in scheme "pkg/runtime/scheme.go:111"'),
+        (answer(kind="Status", apiVersion="v1"), "converting (v1.Status) to (v1.ConversionReview): unknown conversion"),
+        (answer(apiVersion=BETA), "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
+        (without(answer(), "response"), "no response provided"),
+        (
+            answer() | {"response": "text"},
+            "json: cannot unmarshal string into Go struct field ConversionReview.response of "
+            "type v1.ConversionResponse",
+        ),
+        (
+            answer({"convertedObjects": "text"}),
+            "json: cannot unmarshal string into Go struct field ConversionResponse."
+            "response.convertedObjects of type []runtime.RawExtension",
+        ),
+        (
+            answer({"result": "text"}),
+            "json: cannot unmarshal string into Go struct field ConversionResponse.response.result of type v1.Status",
+        ),
+        (answer({"uid": "other"}), f'expected response.uid="{UID}", got "other"'),
+        (answer({"result": {"status": "Failure", "message": "I will not"}}), "I will not"),
+        (answer({"result": {"status": "Failure"}}), "response.result.status was 'Failure', not 'Success'"),
+        (answer({"result": {}}), "response.result.status was '', not 'Success'"),
+    ],
+)
 def test_answers_that_cannot_be_used(data, text):
     body = data if isinstance(data, str) else json.dumps(data)
     with pytest.raises(ReviewError) as raised:
@@ -113,9 +143,16 @@ def test_the_older_review_is_read_more_leniently():
 # Objects
 
 ORIGINAL = OpenObject(
-    ObjectMeta(name="a", namespace="ns", uid="u", generation=3, labels={"l": "1"}, annotations={"a": "1"},
-               finalizers=["e.x/wait"])
-)  # fmt: skip
+    ObjectMeta(
+        name="a",
+        namespace="ns",
+        uid="u",
+        generation=3,
+        labels={"l": "1"},
+        annotations={"a": "1"},
+        finalizers=["e.x/wait"],
+    )
+)
 METADATA = {"name": "a", "namespace": "ns", "uid": "u", "labels": {"l": "1"}, "annotations": {"a": "1"}}
 
 
@@ -129,11 +166,21 @@ def take(value: Any) -> OpenObject:
 
 
 def test_only_labels_and_annotations_of_an_object_may_be_changed():
-    changed = take(an_object({
-        "labels": {"new": "2"}, "annotations": None, "finalizers": [], "generation": 9, "resourceVersion": "7",
-        "ownerReferences": [{"name": "x"}], "deletionTimestamp": "2001-01-01T00:00:00Z", "managedFields": [],
-        "creationTimestamp": "2001-01-01T00:00:00Z",
-    })).metadata  # fmt: skip
+    changed = take(
+        an_object(
+            {
+                "labels": {"new": "2"},
+                "annotations": None,
+                "finalizers": [],
+                "generation": 9,
+                "resourceVersion": "7",
+                "ownerReferences": [{"name": "x"}],
+                "deletionTimestamp": "2001-01-01T00:00:00Z",
+                "managedFields": [],
+                "creationTimestamp": "2001-01-01T00:00:00Z",
+            }
+        )
+    ).metadata
     assert changed == ObjectMeta(
         name="a", namespace="ns", uid="u", generation=3, labels={"new": "2"}, finalizers=["e.x/wait"]
     )
@@ -147,46 +194,69 @@ def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_val
     assert take(an_object(spec="text")).content == {"spec": "text"}
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (an_object() | {"apiVersion": "e.x/v1"}, "returned invalid object at index 0: invalid groupVersion (expected "
-                                             "e.x/v2, received e.x/v1)"),
-    (without(an_object(), "apiVersion"), "returned invalid object at index 0: invalid groupVersion (expected e.x/v2, "
-                                         "received )"),
-    (an_object() | {"kind": "Bar"}, "returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
-    (an_object({"name": "z"}), "returned invalid object: must have the same name: a != z"),
-    (an_object({"namespace": "z"}), "returned invalid object: must have the same namespace: ns != z"),
-    (an_object({"uid": "z"}), "returned invalid object: must have the same UID: u != z"),
-    (without(an_object(), "metadata"), "returned invalid object: must have the same name: a != "),
-    (an_object() | {"metadata": "t"}, "returned invalid object: must have the same name: a != "),
-    (an_object({"labels": "t"}), "returned invalid metadata: invalid metadata.labels of type string in converted "
-                                 "object"),
-    (an_object({"labels": {"new": 3}}), "returned invalid metadata: metadata.labels[new] must be a string, but is "
-                                        "int64 in converted object"),
-    (an_object({"annotations": ["x"]}), "returned invalid metadata: invalid metadata.annotations of type []interface "
-                                        "{} in converted object"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            an_object() | {"apiVersion": "e.x/v1"},
+            "returned invalid object at index 0: invalid groupVersion (expected e.x/v2, received e.x/v1)",
+        ),
+        (
+            without(an_object(), "apiVersion"),
+            "returned invalid object at index 0: invalid groupVersion (expected e.x/v2, received )",
+        ),
+        (
+            an_object() | {"kind": "Bar"},
+            "returned invalid object at index 0: invalid kind (expected Foo, received Bar)",
+        ),
+        (an_object({"name": "z"}), "returned invalid object: must have the same name: a != z"),
+        (an_object({"namespace": "z"}), "returned invalid object: must have the same namespace: ns != z"),
+        (an_object({"uid": "z"}), "returned invalid object: must have the same UID: u != z"),
+        (without(an_object(), "metadata"), "returned invalid object: must have the same name: a != "),
+        (an_object() | {"metadata": "t"}, "returned invalid object: must have the same name: a != "),
+        (
+            an_object({"labels": "t"}),
+            "returned invalid metadata: invalid metadata.labels of type string in converted object",
+        ),
+        (
+            an_object({"labels": {"new": 3}}),
+            "returned invalid metadata: metadata.labels[new] must be a string, but is int64 in converted object",
+        ),
+        (
+            an_object({"annotations": ["x"]}),
+            "returned invalid metadata: invalid metadata.annotations of type []interface {} in converted object",
+        ),
+    ],
+)
 def test_objects_that_are_not_what_was_sent(value, text):
     with pytest.raises(ReviewError) as raised:
         take(value)
     assert str(raised.value) == f" {text}"
 
 
-@pytest.mark.parametrize(("metadata", "path"), [
-    ({"labels": {"new": "!!"}}, "metadata.labels"), ({"labels": {"!!": "x"}}, "metadata.labels"),
-    ({"annotations": {"!!": "x"}}, "metadata.annotation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        ({"labels": {"new": "!!"}}, "metadata.labels"),
+        ({"labels": {"!!": "x"}}, "metadata.labels"),
+        ({"annotations": {"!!": "x"}}, "metadata.annotation"),
+    ],
+)
 def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
     with pytest.raises(ReviewError) as raised:
         take(an_object(metadata))
     assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')
 
 
-@pytest.mark.parametrize(("raw", "text"), [
-    (b"null", "unexpected end of JSON input"),
-    (b'"text"', "json: cannot unmarshal string into Go value of type map[string]interface {}"),
-    (b"[1]", "json: cannot unmarshal array into Go value of type map[string]interface {}"),
-    (b'{"apiVersion": "e.x/v2"}', "Object 'Kind' is missing in '{\"apiVersion\": \"e.x/v2\"}'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"null", "unexpected end of JSON input"),
+        (b'"text"', "json: cannot unmarshal string into Go value of type map[string]interface {}"),
+        (b"[1]", "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (b'{"apiVersion": "e.x/v2"}', "Object 'Kind' is missing in '{\"apiVersion\": \"e.x/v2\"}'"),
+    ],
+)
 def test_what_is_no_object_is_told_alone(raw, text):
     with pytest.raises(ReviewError) as raised:
         take(raw)

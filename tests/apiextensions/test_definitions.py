@@ -25,8 +25,9 @@ async def test_a_definition_is_named_and_established_in_one_write(cluster: Clust
     accepted, established = condition(found, "NamesAccepted"), condition(found, "Established")
     assert (accepted["reason"], accepted["message"]) == ("NoConflicts", "no conflicts found")
     assert (established["reason"], established["message"]) == (
-        "InitialNamesAccepted", "the initial names have been accepted",
-    )  # fmt: skip
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    )
     owners = {(each["manager"], each.get("subresource", "")) for each in found["metadata"]["managedFields"]}
     assert ("kube-apiserver", "status") in owners
 
@@ -88,8 +89,9 @@ async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: 
     own = {"group": GROUP, "version": "v1", "kind": "Foo"}
     assert resource["responseKind"] == own
     assert [each["responseKind"] for each in resource["subresources"]] == [
-        own, {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-    ]  # fmt: skip
+        own,
+        {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+    ]
     assert {"create", "patch", "update"} < set(resource["verbs"])
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
     await cluster.until(f"foos.{GROUP}", lambda found: condition(found, "Terminating").get("status") == "True")
@@ -196,8 +198,15 @@ async def test_a_change_of_a_definition_ends_watches_and_holds_for_what_is_store
     assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": 1, "b": 2}})).status == 201
     watch = aiter(await cluster.client.open("GET", f"{cluster.path()}?watch=true"))
     assert b'"ADDED"' in await anext(watch)
-    narrow = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "a": {"type": "integer"}, "c": {"type": "string", "default": "new"}}}}}  # fmt: skip
+    narrow = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "c": {"type": "string", "default": "new"}},
+            }
+        },
+    }
     await cluster.change(f"foos.{GROUP}", {"spec": {"versions": [version("v1", narrow)]}})
     async with asyncio.timeout(10):
         assert [piece async for piece in watch] == []
@@ -211,7 +220,7 @@ def _typed(color: str) -> dict[str, Any]:
 
 async def test_owners_of_what_fits_the_schema_of_today_no_more_are_forgotten_with_the_next_write(
     cluster: Cluster,
-) -> None:  # fmt: skip
+) -> None:
     await cluster.define(definition(version("v1", _typed("string"))))
     for name in "ab":
         assert (await cluster.create({"metadata": {"name": name}, "spec": {"color": "red"}})).status == 201
@@ -232,9 +241,7 @@ async def test_owners_who_wrote_in_a_version_that_is_served_no_more_stay(cluster
     await cluster.answers(cluster.path("v2"), 404)
     changed = (await cluster.client.patch(f"{cluster.path()}/a", {"spec": {"b": 1}})).json()
     owned = {each["apiVersion"]: each["fieldsV1"] for each in changed["metadata"]["managedFields"]}
-    assert owned == {
-        f"{GROUP}/v2": {"f:spec": {".": {}, "f:a": {}}}, f"{GROUP}/v1": {"f:spec": {"f:b": {}}},
-    }  # fmt: skip
+    assert owned == {f"{GROUP}/v2": {"f:spec": {".": {}, "f:a": {}}}, f"{GROUP}/v1": {"f:spec": {"f:b": {}}}}
 
 
 async def test_a_status_that_changes_alone_ends_no_watch(cluster: Cluster) -> None:
@@ -262,8 +269,9 @@ async def test_group_versions_have_api_services_while_they_are_served(cluster: C
 async def test_a_protected_group_needs_an_approval(cluster: Cluster) -> None:
     body = definition()
     body["metadata"] |= {
-        "name": "foos.test.k8s.io", "annotations": {"api-approved.kubernetes.io": "https://github.com/x/1"},
-    }  # fmt: skip
+        "name": "foos.test.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://github.com/x/1"},
+    }
     body["spec"]["group"] = "test.k8s.io"
     found = await cluster.define(body)
     conformant = condition(found, "KubernetesAPIApprovalPolicyConformant")

@@ -94,10 +94,14 @@ async def test_a_right_to_create_one_name_makes_no_other(cluster: Cluster) -> No
     rbac, api = "/apis/rbac.authorization.k8s.io/v1", cluster.client
     rule = {"apiGroups": [GROUP], "resources": ["foos"], "resourceNames": ["x"], "verbs": ["create"]}
     await api.post(f"{rbac}/clusterroles", {"metadata": {"name": "maker"}, "rules": [rule]})
-    await api.post(f"{rbac}/clusterrolebindings", {
-        "metadata": {"name": "maker"}, "roleRef": {"kind": "ClusterRole", "name": "maker", "apiGroup": rbac[6:-3]},
-        "subjects": [{"kind": "User", "name": "eve", "apiGroup": rbac[6:-3]}],
-    })  # fmt: skip
+    await api.post(
+        f"{rbac}/clusterrolebindings",
+        {
+            "metadata": {"name": "maker"},
+            "roleRef": {"kind": "ClusterRole", "name": "maker", "apiGroup": rbac[6:-3]},
+            "subjects": [{"kind": "User", "name": "eve", "apiGroup": rbac[6:-3]}],
+        },
+    )
     codes = []
     for below, name in (("/x", "b"), ("", "x"), ("/x", "x")):
         foo = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": name}}

@@ -34,19 +34,34 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
         (OWNED, {"metadata": {"name": "a", "labels": {"x": "y"}}, "big": 12345678901234567}),
         (
             {"kind": "List", "metadata": {}, "items": [OWNED, {"metadata": {}}]},
-            {"kind": "List", "metadata": {}, "items": [{"metadata": {"name": "a", "labels": {"x": "y"}},
-                                                        "big": 12345678901234567}, {"metadata": {}}]},
+            {
+                "kind": "List",
+                "metadata": {},
+                "items": [
+                    {"metadata": {"name": "a", "labels": {"x": "y"}}, "big": 12345678901234567},
+                    {"metadata": {}},
+                ],
+            },
         ),
         (
             {"kind": "Table", "rows": [{"cells": [1], "object": OWNED}, {"cells": [], "object": None}]},
-            {"kind": "Table", "rows": [{"cells": [1], "object": {"metadata": {"name": "a", "labels": {"x": "y"}},
-                                                                 "big": 12345678901234567}},
-                                       {"cells": [], "object": None}]},
+            {
+                "kind": "Table",
+                "rows": [
+                    {
+                        "cells": [1],
+                        "object": {"metadata": {"name": "a", "labels": {"x": "y"}}, "big": 12345678901234567},
+                    },
+                    {"cells": [], "object": None},
+                ],
+            },
         ),
         ({"data": {"managedFields": "mine"}}, {"data": {"managedFields": "mine"}}),
-        ({"metadata": None, "items": None, "x": "managedFields"},
-         {"metadata": None, "items": None, "x": "managedFields"}),
+        (
+            {"metadata": None, "items": None, "x": "managedFields"},
+            {"metadata": None, "items": None, "x": "managedFields"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_owners_of_fields_are_left_out_and_nothing_else(value: object, left: object) -> None:
     assert json.loads(without_managed_fields(json.dumps(value).encode())) == left

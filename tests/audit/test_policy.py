@@ -50,7 +50,7 @@ def resources(group: str, *names: str, only: tuple[str, ...] = ()) -> PolicyRule
         (resources("", "pods", only=("q",)), False),
         (resources("", only=("q",)), True),
     ],
-)  # fmt: skip
+)
 def test_a_rule_is_about_what_all_of_it_names(rule: PolicyRule, matches: bool) -> None:
     assert (level(rule) is Level.METADATA) is matches
 

@@ -58,7 +58,7 @@ rules:
         ),
         (
             HEAD + b"rules: [{level: None, nonResourceURLs: [healthz, /a*b]}]\n",
-            '[rules[0].nonResourceURLs[0]: Invalid value: "healthz": non-resource URL rules must begin with a \'/\' '
+            "[rules[0].nonResourceURLs[0]: Invalid value: \"healthz\": non-resource URL rules must begin with a '/' "
             "character, rules[0].nonResourceURLs[1]: Invalid value: \"/a*b\": non-resource URL wildcards '*' must be "
             "the final character of the rule]",
         ),
@@ -72,7 +72,7 @@ rules:
             '[rules[0].resources.group: Invalid value: "apps/v1": a lowercase RFC 1123 subdomain must consist of',
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told(text: bytes, why: str) -> None:
     with pytest.raises(PolicyError) as error:
         read_policy(text)

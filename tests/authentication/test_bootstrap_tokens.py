@@ -31,8 +31,11 @@ def test_a_token_is_that_of_its_secret() -> None:
     assert found is not None
     assert found.user.name == "system:bootstrap:abcdef"
     assert found.user.groups == (
-        "system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:b", "system:authenticated"
-    )  # fmt: skip
+        "system:bootstrappers",
+        "system:bootstrappers:a",
+        "system:bootstrappers:b",
+        "system:authenticated",
+    )
     assert found.audiences == ("api",)
     assert judged(auth_extra_groups=None).user.groups == ("system:bootstrappers", "system:authenticated")
     assert judged(expiration=b"2030-01-01T00:00:00Z") is not None

@@ -24,9 +24,13 @@ PREFIX = "kubernetes.io/serviceaccount/"
 def claims(**changed: str | None) -> dict[str, Any]:
     """The claims of a good token; None takes one out."""
     made = {
-        "iss": ISSUER, "sub": "system:serviceaccount:ns:robot", f"{PREFIX}namespace": "ns", f"{PREFIX}secret.name": "t",
-        f"{PREFIX}service-account.name": "robot", f"{PREFIX}service-account.uid": "u1",
-    }  # fmt: skip
+        "iss": ISSUER,
+        "sub": "system:serviceaccount:ns:robot",
+        f"{PREFIX}namespace": "ns",
+        f"{PREFIX}secret.name": "t",
+        f"{PREFIX}service-account.name": "robot",
+        f"{PREFIX}service-account.uid": "u1",
+    }
     names = {"namespace": "namespace", "secret": "secret.name", "account": "service-account.name"}
     names["uid"] = "service-account.uid"
     for key, value in changed.items():
@@ -44,10 +48,14 @@ class Cluster:
         self.used: list[tuple[str, str]] = []
         self.metrics = ServiceAccountMetrics(Registry())
         self._tokens = LegacyTokens(
-            lambda: KEYS, ("api",), self._find_secret, self._find_account, lambda *key: self.used.append(key),
+            lambda: KEYS,
+            ("api",),
+            self._find_secret,
+            self._find_account,
+            lambda *key: self.used.append(key),
             self.metrics,
             looks_up=looks_up,
-        )  # fmt: skip
+        )
 
     def _find_secret(self, namespace: str, name: str) -> TokenSecret | None:
         return self.secret if (namespace, name) == ("ns", "t") else None
@@ -70,9 +78,7 @@ async def test_whose_a_token_is() -> None:
     found = await cluster.ask()
     assert found is not None
     assert (found.user.name, found.user.uid) == ("system:serviceaccount:ns:robot", "u1")
-    assert found.user.groups == (
-        "system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated",
-    )  # fmt: skip
+    assert found.user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated")
     assert found.audiences == ("api",)
     assert cluster.used == [("ns", "t")]
 
@@ -151,8 +157,11 @@ async def test_what_is_told_of_its_use(is_generated: bool) -> None:
     assert [text.split(" ", 1)[0] for text in found.remarks.warnings] == (["Use"] if is_generated else [])
     metrics = cluster.metrics
     assert [each.value() for each in (metrics.legacy, metrics.generated, metrics.manual, metrics.invalid)] == [
-        1, int(is_generated), int(not is_generated), 0,
-    ]  # fmt: skip
+        1,
+        int(is_generated),
+        int(not is_generated),
+        0,
+    ]
 
 
 async def test_tokens_that_are_marked_are_counted() -> None:

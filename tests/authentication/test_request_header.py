@@ -46,11 +46,20 @@ def shown(*pairs: tuple[str, str], der: bytes | None = PROXY, chain: tuple[bytes
 
 
 def test_headers_name_user_uid_groups_and_extra_fields(new: Callable[..., Any]) -> None:
-    user = new().authenticate(shown(
-        ("x-remote-user", "jane"), ("x-remote-uid", "u"), ("x-more", "c"), ("x-remote-group", "a,b"),
-        ("x-remote-group", ""), ("x-remote-extra-scope", "1"), ("x-acme-role", "r"), ("x-remote-extra-scope", "2"),
-        ("x-remote-extra-a.com%2fteam", "t"), ("x-remote-extra-bad%zz", "z"),
-    ))  # fmt: skip
+    user = new().authenticate(
+        shown(
+            ("x-remote-user", "jane"),
+            ("x-remote-uid", "u"),
+            ("x-more", "c"),
+            ("x-remote-group", "a,b"),
+            ("x-remote-group", ""),
+            ("x-remote-extra-scope", "1"),
+            ("x-acme-role", "r"),
+            ("x-remote-extra-scope", "2"),
+            ("x-remote-extra-a.com%2fteam", "t"),
+            ("x-remote-extra-bad%zz", "z"),
+        )
+    )
     assert (user.name, user.uid, user.groups) == ("jane", "u", ("a,b", "c"))
     assert user.extra == {"scope": ("1", "2"), "role": ("r",), "a.com/team": ("t",), "bad%zz": ("z",)}
 
@@ -97,9 +106,9 @@ def test_certificates_that_have_ended_or_are_for_servers_are_refused(new: Callab
 
 
 def test_what_names_a_user_is_taken_off() -> None:
-    headers = Headers.of([
-        ("x-remote-user", "a"), ("x-more", "b"), ("x-acme-c", "d"), ("x-remote-extra-e", "f"), ("x-other", "g")
-    ])  # fmt: skip
+    headers = Headers.of(
+        [("x-remote-user", "a"), ("x-more", "b"), ("x-acme-c", "d"), ("x-remote-extra-e", "f"), ("x-other", "g")]
+    )
     NAMES.clear(headers)
     assert headers.pairs == [("x-other", "g")]
 

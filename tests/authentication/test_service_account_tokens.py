@@ -236,7 +236,15 @@ async def test_every_issuer_is_accepted_and_no_other_is_judged() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "a", "a.b", "a.b.c", "a.b.c.d", "..", "{}", "\udcff.\udcff.\udcff", "ä.ö.ü",
+        "",
+        "a",
+        "a.b",
+        "a.b.c",
+        "a.b.c.d",
+        "..",
+        "{}",
+        "\udcff.\udcff.\udcff",
+        "ä.ö.ü",
         f"{segment('x')}.{segment({'iss': ISSUER})}.AAAA",
         f"{segment({'alg': 1})}.{segment({'iss': ISSUER})}.AAAA",
         f"{segment({'alg': 'RS256'})}.{segment([ISSUER])}.AAAA",
@@ -244,7 +252,7 @@ async def test_every_issuer_is_accepted_and_no_other_is_judged() -> None:
         f"{segment({'alg': 'RS256'})}.{base64.urlsafe_b64encode(b'[' * 30000).decode()}.AAAA",
         f"{base64.urlsafe_b64encode(b'[' * 300).decode()}.{segment({'iss': ISSUER})}.AAAA",
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_token_is_left_to_others(text: str) -> None:
     assert await Cluster().ask(text) is None
 

@@ -77,5 +77,6 @@ def test_a_file_without_tokens_and_one_that_others_can_read_are_told(tmp_path, c
     path.chmod(0o604)
     StaticTokens.load(path)
     assert caplog.messages == [
-        f"others can read {path} (mode 0604): chmod 600 {path}", f"token file '{path}' holds no token",
-    ]  # fmt: skip
+        f"others can read {path} (mode 0604): chmod 600 {path}",
+        f"token file '{path}' holds no token",
+    ]

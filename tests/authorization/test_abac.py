@@ -73,8 +73,9 @@ async def test_rules_are_told_in_the_order_of_the_file():
     ]
     rules = await AbacAuthorizer(policies).rules_for(ALICE, "x")
     assert [(each.verbs, each.api_groups, each.resources) for each in rules.resource_rules] == [
-        (["get", "list", "watch"], [""], ["b"]), (["*"], ["g"], ["a"]),
-    ]  # fmt: skip
+        (["get", "list", "watch"], [""], ["b"]),
+        (["*"], ["g"], ["a"]),
+    ]
     assert [each.non_resource_urls for each in rules.non_resource_rules] == [["/p"]]
 
 

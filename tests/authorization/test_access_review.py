@@ -40,8 +40,14 @@ async def test_all_of_the_action_and_the_user_is_asked_about() -> None:
     assert asked is not None
     assert spec.non_resource_attributes is None
     assert (asked.verb, asked.group, asked.version, asked.resource, asked.subresource, asked.namespace, asked.name) == (
-        "get", "e.x", "v1", "ships", "status", "default", "a",
-    )  # fmt: skip
+        "get",
+        "e.x",
+        "v1",
+        "ships",
+        "status",
+        "default",
+        "a",
+    )
 
 
 async def test_a_path_is_asked_about_as_a_path() -> None:

@@ -64,9 +64,10 @@ def test_components_hold_their_roles(authorizer, user, action, reason):
 
 def test_everyone_may_see_health_and_version_and_nothing_else(authorizer):
     anonymous = UserInfo("system:anonymous", groups=("system:unauthenticated",))
-    answers = {path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed for path in (
-        "/healthz", "/livez", "/readyz", "/version", "/version/", "/livez/ping", "/", "/api", "/metrics"
-    )}  # fmt: skip
+    answers = {
+        path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed
+        for path in ("/healthz", "/livez", "/readyz", "/version", "/version/", "/livez/ping", "/", "/api", "/metrics")
+    }
     assert [path for path, yes in answers.items() if yes] == ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 

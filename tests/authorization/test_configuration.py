@@ -54,14 +54,23 @@ def test_a_chain_is_read_in_its_order(kubeconfig, version):
 
 def test_what_a_webhook_is_told(kubeconfig):
     given = a_webhook(
-        kubeconfig, authorizedTTL="1m", unauthorizedTTL="2s", cacheUnauthorizedRequests=False,
-        failurePolicy="NoOpinion", subjectAccessReviewVersion="v1beta1", **conditions("true", "false"),
-    )  # fmt: skip
+        kubeconfig,
+        authorizedTTL="1m",
+        unauthorizedTTL="2s",
+        cacheUnauthorizedRequests=False,
+        failurePolicy="NoOpinion",
+        subjectAccessReviewVersion="v1beta1",
+        **conditions("true", "false"),
+    )
     (step,) = read_configuration(document(given))
     assert step.webhook == Webhook(
-        kubeconfig=kubeconfig, version="v1beta1", authorized_ttl=60.0, unauthorized_ttl=0.0, timeout=3.0,
+        kubeconfig=kubeconfig,
+        version="v1beta1",
+        authorized_ttl=60.0,
+        unauthorized_ttl=0.0,
+        timeout=3.0,
         conditions=("true", "false"),
-    )  # fmt: skip
+    )
 
 
 NO_TYPE = 'supported values: "ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"'

@@ -57,9 +57,13 @@ async def test_a_right_to_impersonate_a_user_is_good_for_all_actions() -> None:
 async def test_each_part_of_a_user_needs_a_right() -> None:
     bob = UserInfo("bob", "7", ("dev", "ops"), {"acme.io/scope": ("a", "b")})
     rights = [
-        "impersonate users bob", "impersonate uids 7", "impersonate groups dev", "impersonate groups ops",
-        "impersonate userextras/acme.io/scope a", "impersonate userextras/acme.io/scope b",
-    ]  # fmt: skip
+        "impersonate users bob",
+        "impersonate uids 7",
+        "impersonate groups dev",
+        "impersonate groups ops",
+        "impersonate userextras/acme.io/scope a",
+        "impersonate userextras/acme.io/scope b",
+    ]
     answer = await become(bob, *rights)
     assert answer.user == UserInfo("bob", "7", ("dev", "ops", "system:authenticated"), bob.extra)
     for missing in rights:
@@ -206,7 +210,15 @@ def test_names_of_nodes(username, node) -> None:
     assert node_name(username) == node
 
 
-@pytest.mark.parametrize("username", ["robot", "system:serviceaccount:a", "system:serviceaccount:a:b:c",
-                                      "system:serviceaccount:A:b", "system:serviceaccount::b"])  # fmt: skip
+@pytest.mark.parametrize(
+    "username",
+    [
+        "robot",
+        "system:serviceaccount:a",
+        "system:serviceaccount:a:b:c",
+        "system:serviceaccount:A:b",
+        "system:serviceaccount::b",
+    ],
+)
 def test_names_that_are_no_service_accounts(username) -> None:
     assert service_account(username) is None

@@ -17,9 +17,11 @@ from steersman.authorization.match_conditions import Match, MatchConditions
 
 MINE = LabelSelectorAttributes(requirements=[LabelSelectorRequirement(key="mine", operator="Exists")])
 LIST = SubjectAccessReviewSpec(
-    user="alice", groups=["dev", "ops"], extra={"scope": ["a"]},
+    user="alice",
+    groups=["dev", "ops"],
+    extra={"scope": ["a"]},
     resource_attributes=ResourceAttributes(verb="list", resource="pods", namespace="x", label_selector=MINE),
-)  # fmt: skip
+)
 PATH = SubjectAccessReviewSpec(user="bob", non_resource_attributes=NonResourceAttributes(path="/metrics", verb="get"))
 
 

@@ -114,8 +114,10 @@ def test_rules_become_a_status():
         "evaluationError": "e",
     }
     assert msgspec.json.decode(msgspec.json.encode(rules_review_status(ResolvedRules()))) == {
-        "resourceRules": [], "nonResourceRules": [], "incomplete": False
-    }  # fmt: skip
+        "resourceRules": [],
+        "nonResourceRules": [],
+        "incomplete": False,
+    }
 
 
 PODS = {"verb": "get", "resource": "pods"}

@@ -55,9 +55,11 @@ class Asked:
     def __init__(self, hook: Hook, hook_files: CertificateFiles, folder: Any, **options: Any) -> None:
         cluster = {"server": f"https://127.0.0.1:{hook.port}/judge", "certificate-authority": str(hook_files.ca)}
         config = {
-            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x",
-        }  # fmt: skip
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
         file = folder / "kubeconfig"
         file.write_text(json.dumps(config))
         self.metrics = WebhookMetrics(Registry())
@@ -67,9 +69,8 @@ class Asked:
         if conditions:
             options["match"] = counted_match(MatchConditions(conditions), "w", self.metrics)
         reviews = WebhookReviews(
-            self.client, options.pop("version", "v1"), "w", self.metrics,
-            fails_open=on_error is Decision.NO_OPINION,
-        )  # fmt: skip
+            self.client, options.pop("version", "v1"), "w", self.metrics, fails_open=on_error is Decision.NO_OPINION
+        )
         self.authorizer = AccessReviewAuthorizer(reviews, **options)
 
     async def judge(self, attributes: Attributes = LIST) -> Verdict:
@@ -97,18 +98,29 @@ async def test_a_review_says_who_wants_what(hook, asking):
     assert (await asking().judge(Attributes(ALICE, LIST.action, limits=limits))).allowed
     assert "timeout=5s" in hook.heads[0]
     assert hook.asked_of[0]["spec"] == {
-        "user": "alice", "uid": "1", "groups": ["dev"], "extra": {"scope": ["a"]},
+        "user": "alice",
+        "uid": "1",
+        "groups": ["dev"],
+        "extra": {"scope": ["a"]},
         "resourceAttributes": {
-            "verb": "list", "version": "v1", "resource": "pods", "namespace": "x",
-            "fieldSelector": {"requirements": [
-                {"key": "a", "operator": "In", "values": ["n"]},
-                {"key": "b", "operator": "NotIn", "values": ["c"]},
-            ]},
-            "labelSelector": {"requirements": [
-                {"key": "c", "operator": "In", "values": ["d", "e"]}, {"key": "f", "operator": "DoesNotExist"},
-            ]},
+            "verb": "list",
+            "version": "v1",
+            "resource": "pods",
+            "namespace": "x",
+            "fieldSelector": {
+                "requirements": [
+                    {"key": "a", "operator": "In", "values": ["n"]},
+                    {"key": "b", "operator": "NotIn", "values": ["c"]},
+                ]
+            },
+            "labelSelector": {
+                "requirements": [
+                    {"key": "c", "operator": "In", "values": ["d", "e"]},
+                    {"key": "f", "operator": "DoesNotExist"},
+                ]
+            },
         },
-    }  # fmt: skip
+    }
 
 
 async def test_the_older_version_has_another_name_for_groups(hook, asking):
@@ -155,10 +167,10 @@ async def test_without_an_answer_nothing_is_allowed(hook, asking, on_error):
 async def test_what_failed_in_passing_is_tried_again(hook, asking):
     answers = [http_response(500, b"x", "text/plain")] * 4
     hook.answer = lambda body: (
-        answers.pop() if answers else http_response(
-            200, json.dumps({**body, "status": {"allowed": True}}).encode(), "application/json"
-        )
-    )  # fmt: skip
+        answers.pop()
+        if answers
+        else http_response(200, json.dumps({**body, "status": {"allowed": True}}).encode(), "application/json")
+    )
     asked = asking()
     assert (await asked.judge()).allowed
     assert asked.metrics.evaluations.value(("w", "error")) == 4

@@ -10,12 +10,28 @@ import pytest
 from tests import ROOT
 
 PROGRAMS = [
-    "bench.cache_checks", "bench.clusters", "bench.compaction_micro", "bench.first_list", "bench.first_pod",
-    "bench.fixtures", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.scheduling", "bench.shared_micro",
-    "bench.storage_micro", "tools.cluster_soak", "tools.conformance", "tools.controllers", "tools.crash_test",
-    "tools.hostile", "tools.one_etcd", "tools.request_path", "tools.scheduler_comparison", "tools.soak",
+    "bench.cache_checks",
+    "bench.clusters",
+    "bench.compaction_micro",
+    "bench.first_list",
+    "bench.first_pod",
+    "bench.fixtures",
+    "bench.managed_fields_micro",
+    "bench.protobuf_micro",
+    "bench.scheduling",
+    "bench.shared_micro",
+    "bench.storage_micro",
+    "tools.cluster_soak",
+    "tools.conformance",
+    "tools.controllers",
+    "tools.crash_test",
+    "tools.hostile",
+    "tools.one_etcd",
+    "tools.request_path",
+    "tools.scheduler_comparison",
+    "tools.soak",
     "tools.stage_comparison",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -29,9 +45,13 @@ def test_help_is_told(program: str) -> None:
 
 def test_a_benchmark_that_is_not_there_is_told() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.storage_micro", "none"], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "bench.storage_micro", "none"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert "unknown benchmark 'none': choose from write, cache, fanout, memory" in done.stderr
 

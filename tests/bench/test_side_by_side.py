@@ -128,5 +128,11 @@ def test_a_machine_that_changes_its_speed_changes_no_ratio_of_pairs() -> None:
 
     pairs = [(row(100.0 * slow), row(50.0 * slow)) for slow in (1, 1, 3, 3, 3)]
     assert compared_in_turns({"get": pairs}).splitlines()[1].split() == [
-        "get", "300.0", "150.0", "0.50", "0.50-0.50", "2.00", "0.50",
-    ]  # fmt: skip
+        "get",
+        "300.0",
+        "150.0",
+        "0.50",
+        "0.50-0.50",
+        "2.00",
+        "0.50",
+    ]

@@ -16,4 +16,4 @@ def resource(plural: str, *versions: str, group: str = "e.x", kind: str = "", **
     other_versions = tuple(OtherVersion(each, lambda obj: obj, lambda obj: obj) for each in others)
     return Resource(
         kind=stored, plural=plural, other_versions=other_versions, name_validator=name_is_dns_subdomain, **more
-    )  # fmt: skip
+    )

@@ -174,9 +174,11 @@ def test_a_resource_has_the_verbs_that_its_storage_can_do(catalogue: Catalogue) 
     assert [(each.name, each.verbs) for each in served.resource.subresources] == [("status", ("get",))]
     root = "/apis/e.x/v1/namespaces/{namespace}/foos"
     assert {template: tuple(route.methods) for template, route in catalogue.routes.items()} == {
-        root: ("GET",), "/apis/e.x/v1/foos": ("GET",),
-        f"{root}/{{name}}": ("GET",), f"{root}/{{name}}/status": ("GET",),
-    }  # fmt: skip
+        root: ("GET",),
+        "/apis/e.x/v1/foos": ("GET",),
+        f"{root}/{{name}}": ("GET",),
+        f"{root}/{{name}}/status": ("GET",),
+    }
 
 
 def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue) -> None:

@@ -27,10 +27,11 @@ def catalogue() -> Catalogue:
     shared: Any = SimpleNamespace()
     found = Catalogue(shared)
     for each in (
-        resource("foos", "v1", "v2", kind="Foo"), resource("bars", kind="Bar", singular="baz"),
+        resource("foos", "v1", "v2", kind="Foo"),
+        resource("bars", kind="Bar", singular="baz"),
         resource("foos", group="other.x", kind="Foo"),
         *(resource(f"many{number}s", group="many.x", kind=f"Many{number:02}") for number in range(20)),
-    ):  # fmt: skip
+    ):
         found.put(*unasked(each))
     return found
 
@@ -68,12 +69,16 @@ def test_kinds_come_in_order_and_once(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        Rule(["*"], resources=["foos"]), Rule(["e.x", "*"], resources=["foos"]),
+        Rule(["*"], resources=["foos"]),
+        Rule(["e.x", "*"], resources=["foos"]),
         Rule(api_versions=["*"], resources=["foos"]),
-        Rule(resources=["*"]), Rule(resources=["foos/status", "*/scale"]), Rule(["e"], resources=["foos"]),
-        Rule(api_versions=["v3"], resources=["foos"]), Rule(resources=["nothings"]),
+        Rule(resources=["*"]),
+        Rule(resources=["foos/status", "*/scale"]),
+        Rule(["e"], resources=["foos"]),
+        Rule(api_versions=["v3"], resources=["foos"]),
+        Rule(resources=["nothings"]),
     ],
-)  # fmt: skip
+)
 def test_wildcards_subresources_and_what_is_not_served_lead_nowhere(catalogue: Catalogue, rule: Rule) -> None:
     assert kinds(catalogue, rule) == []
 
@@ -103,8 +108,9 @@ def test_names_of_many_groups_versions_and_resources_are_not_tried_with_each_oth
 def test_resources_of_other_servers_are_known_by_what_they_tell(catalogue: Catalogue) -> None:
     told = [
         {"resource": "things", "singularResource": "thing", "responseKind": {"kind": "Thing"}},
-        {"resource": "plains", "responseKind": {"kind": "Plain"}}, {"resource": "nothings"},
-    ]  # fmt: skip
+        {"resource": "plains", "responseKind": {"kind": "Plain"}},
+        {"resource": "nothings"},
+    ]
     catalogue.declare("far.x", "v1", encode({"version": "v1", "resources": told}))
     rule = Rule(["far.x"], resources=["thing", "plain", "plains", "nothings", "plainlist"])
     assert kinds(catalogue, rule) == ["far.x/v1 Plain", "far.x/v1 PlainList", "far.x/v1 Thing"]

@@ -15,36 +15,51 @@ def function(name: str) -> Any:
     return (IPS.functions.get(name) or CIDRS.functions[name])[0].call
 
 
-@pytest.mark.parametrize(("text", "canonical"), [
-    ("::", "::"), ("1::", "1::"), ("::1", "::1"), ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"),
-    ("1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8"), ("1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:102:304"), ("::1.2.3.4", "::102:304"),
-    ("1.2.3.4", "1.2.3.4"), ("FE80:0::00ab", "fe80::ab"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("::", "::"),
+        ("1::", "1::"),
+        ("::1", "::1"),
+        ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"),
+        ("1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8"),
+        ("1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:102:304"),
+        ("::1.2.3.4", "::102:304"),
+        ("1.2.3.4", "1.2.3.4"),
+        ("FE80:0::00ab", "fe80::ab"),
+    ],
+)
 def test_an_address_is_read(text: str, canonical: str) -> None:
     assert str(function("ip")(text).address) == canonical
     assert function("isIP")(text)
 
 
-@pytest.mark.parametrize(("text", "fault"), [
-    ("", "unable to parse IP"),
-    ("1%", "missing IPv6 address"),
-    ("::%", "zone must be a non-empty string"),
-    ("12345::", 'each group must have 4 or less digits (at "12345::")'),
-    ("1:g::", 'each colon-separated field must have at least one digit (at "g::")'),
-    (":", 'each colon-separated field must have at least one digit (at ":")'),
-    ("1:2x", 'unexpected character, want colon (at "x")'),
-    ("1:2:", 'colon must be followed by more characters (at ":")'),
-    ("1::2::3", 'multiple :: in address (at ":3")'),
-    ("1:2:3:4:5:6:7:8:9", 'trailing garbage after address (at "9")'),
-    ("1:2", "address string too short"),
-    ("1:2:3:4:5:6:7:8::", "the :: must expand to at least one field of zeros"),
-    ("1:2:1.2.3.4", 'embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")'),
-    ("1::2:3:4:5:6:7:1.2.3.4", 'too many hex fields to fit an embedded IPv4 at the end of the address (at "1.2.3.4")'),
-    ("::1.2.3", "IPv4 address too short"),
-    ("::1.2.3.256", "IPv4 field has value >255"),
-    ("1..2.3", 'IPv4 field must have at least one digit (at ".2.3")'),
-    ("1.2.3.4\0", r'unexpected character (at "\x00")'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "unable to parse IP"),
+        ("1%", "missing IPv6 address"),
+        ("::%", "zone must be a non-empty string"),
+        ("12345::", 'each group must have 4 or less digits (at "12345::")'),
+        ("1:g::", 'each colon-separated field must have at least one digit (at "g::")'),
+        (":", 'each colon-separated field must have at least one digit (at ":")'),
+        ("1:2x", 'unexpected character, want colon (at "x")'),
+        ("1:2:", 'colon must be followed by more characters (at ":")'),
+        ("1::2::3", 'multiple :: in address (at ":3")'),
+        ("1:2:3:4:5:6:7:8:9", 'trailing garbage after address (at "9")'),
+        ("1:2", "address string too short"),
+        ("1:2:3:4:5:6:7:8::", "the :: must expand to at least one field of zeros"),
+        ("1:2:1.2.3.4", 'embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")'),
+        (
+            "1::2:3:4:5:6:7:1.2.3.4",
+            'too many hex fields to fit an embedded IPv4 at the end of the address (at "1.2.3.4")',
+        ),
+        ("::1.2.3", "IPv4 address too short"),
+        ("::1.2.3.256", "IPv4 field has value >255"),
+        ("1..2.3", 'IPv4 field must have at least one digit (at ".2.3")'),
+        ("1.2.3.4\0", r'unexpected character (at "\x00")'),
+    ],
+)
 def test_what_is_wrong_with_one_is_told_in_go_s_words(text: str, fault: str) -> None:
     with pytest.raises(EvaluationError) as error:
         function("ip")(text)

@@ -198,13 +198,14 @@ def test_values_are_plain_python() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("-dyn(duration('1s')) == duration('-1s')", True), ("dyn(quantity('1'))[?'a'].hasValue()", False),
+        ("-dyn(duration('1s')) == duration('-1s')", True),
+        ("dyn(quantity('1'))[?'a'].hasValue()", False),
         ("'a b'.split(' ') == ['a', 'b'] && ['a', 'b'] == 'a b'.split(' ')", True),
         ("'a b'.split(' ') != ['a', 'c'] && 'a b'.split(' ') != 'a b c'.split(' ')", True),
         ("'a b'.split(' ') + ['c'] == ['a', 'b', 'c'] && ['c'] + 'a b'.split(' ') == ['c', 'a', 'b']", True),
         ("type('a b'.split(' ')) == list && 'a' in 'a b'.split(' ') && 'a b'.split(' ').map(x, x) == ['a', 'b']", True),
     ],
-)  # fmt: skip
+)
 def test_texts_and_lengths_of_time(text: str, expected: bool) -> None:
     assert evaluate(text) is expected
 
@@ -212,11 +213,15 @@ def test_texts_and_lengths_of_time(text: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("index", "kind"),
     [
-        ("null", "types.Null"), ("b'a'", "types.Bytes"), ("[1]", "*types.baseList"), ("{'a': 1}", "*types.baseMap"),
-        ("type(1)", "*types.Type"), ("duration('1s')", "types.Duration"),
+        ("null", "types.Null"),
+        ("b'a'", "types.Bytes"),
+        ("[1]", "*types.baseList"),
+        ("{'a': 1}", "*types.baseMap"),
+        ("type(1)", "*types.Type"),
+        ("duration('1s')", "types.Duration"),
         ("timestamp('2020-01-01T00:00:00Z')", "types.Timestamp"),
     ],
-)  # fmt: skip
+)
 def test_a_constant_that_is_no_index_makes_no_program(index: str, kind: str) -> None:
     with pytest.raises(ProgramError) as caught:
         evaluate(f"dyn(o)[{index}]")

@@ -36,38 +36,49 @@ def programs(tmp_path: Path) -> Path:
 def bash(programs: Path, *words: str) -> list[str]:
     """What bash offers for the last of the words."""
     done = subprocess.run(
-        ["bash", "-c", ASK, "bash", *words], capture_output=True, text=True, timeout=60, check=False,
+        ["bash", "-c", ASK, "bash", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
-@pytest.mark.parametrize(("words", "offered"), [
-    (("steersman", "kub"), ["kubeconfig"]),
-    (("steersman", "serve", "--storage-"), [
-        "--storage-media-type", "--storage-backend", "--storage-initialization-timeout",
-    ]),
-    (("steersman", "up", "--nod"), ["--nodes"]),
-    (("steersman", "up", "--storage", "m"), ["memory"]),
-    (("steersman", "up", "--storage", "=", "m"), ["memory"]),
-    (("steersman", "up", "--storage", "="), ["sqlite", "memory"]),
-    (("steersman", "serve", "--secure-port=0", "--authorization-mode", "=", "RBAC,AlwaysA"), ["RBAC,AlwaysAllow"]),
-    (("steersman", "serve", "--client-ca-file", ""), ["compopt", "-o", "default"]),
-    (("steersman", "up", "--data-dir", "x"), ["compopt", "-o", "dirnames"]),
-    (("steersman", "completion", ""), ["bash", "zsh", "fish"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("steersman", "kub"), ["kubeconfig"]),
+        (
+            ("steersman", "serve", "--storage-"),
+            ["--storage-media-type", "--storage-backend", "--storage-initialization-timeout"],
+        ),
+        (("steersman", "up", "--nod"), ["--nodes"]),
+        (("steersman", "up", "--storage", "m"), ["memory"]),
+        (("steersman", "up", "--storage", "=", "m"), ["memory"]),
+        (("steersman", "up", "--storage", "="), ["sqlite", "memory"]),
+        (("steersman", "serve", "--secure-port=0", "--authorization-mode", "=", "RBAC,AlwaysA"), ["RBAC,AlwaysAllow"]),
+        (("steersman", "serve", "--client-ca-file", ""), ["compopt", "-o", "default"]),
+        (("steersman", "up", "--data-dir", "x"), ["compopt", "-o", "dirnames"]),
+        (("steersman", "completion", ""), ["bash", "zsh", "fish"]),
+    ],
+)
 def test_bash_completes_commands_flags_and_values(programs: Path, words: tuple[str, ...], offered: list[str]) -> None:
     assert bash(programs, *words) == offered
 
 
-@pytest.mark.parametrize(("shell", "words", "told"), [
-    ("zsh", "steersman serve --secure-po", "plain\n--secure-port\nport to listen on, 0 for a free one\n"),
-    ("zsh", "steersman serve --storage=me", "plain\nmemory\n_\n"),
-    ("fish", "steersman up --secure-port=0 --det", "plain,--detach\treturn when"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shell", "words", "told"),
+    [
+        ("zsh", "steersman serve --secure-po", "plain\n--secure-port\nport to listen on, 0 for a free one\n"),
+        ("zsh", "steersman serve --storage=me", "plain\nmemory\n_\n"),
+        ("fish", "steersman up --secure-port=0 --det", "plain,--detach\treturn when"),
+    ],
+)
 def test_zsh_and_fish_are_told_what_flags_are_for(shell: str, words: str, told: str) -> None:
     asked = {"_STEERSMAN_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     if shell == "fish":

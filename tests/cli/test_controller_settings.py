@@ -41,9 +41,12 @@ def test_files(tmp_path: Path) -> None:
     key.write_bytes(make_signing_key())
     key.chmod(0o600)
     found = settings(
-        f"--root-ca-file={ca}", f"--service-account-private-key-file={key}", f"--cluster-signing-cert-file={ca}",
-        f"--cluster-signing-key-file={key}", "--cluster-signing-duration=1h",
-    )  # fmt: skip
+        f"--root-ca-file={ca}",
+        f"--service-account-private-key-file={key}",
+        f"--cluster-signing-cert-file={ca}",
+        f"--cluster-signing-key-file={key}",
+        "--cluster-signing-duration=1h",
+    )
     assert found.root_ca == "PEM"
     assert found.sign_token is not None
     assert found.sign_token({"iss": "x"}).count(".") == 2

@@ -35,9 +35,15 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
         kubeconfig = environment.kubeconfig()
         client = Client(TLSTransport.of_kubeconfig(kubeconfig), "tests")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "steersman.cli", command, "--kubeconfig", str(kubeconfig), "--logging-format=json",
+            sys.executable,
+            "-m",
+            "steersman.cli",
+            command,
+            "--kubeconfig",
+            str(kubeconfig),
+            "--logging-format=json",
             stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+        )
 
         async def holder() -> str:
             found = (await client.list(LEASES, "kube-system", field_selector=f"metadata.name={lease}")).items

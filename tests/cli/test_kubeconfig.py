@@ -192,10 +192,12 @@ def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
 ):
     first, home = tmp_path / "first", tmp_path / "home" / ".kube" / "config"
     other = {
-        "clusters": [{"name": "work", "cluster": {"server": "https://work"}}], "users": [{"name": "me", "user": {}}],
-        "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}], "current-context": "work",
+        "clusters": [{"name": "work", "cluster": {"server": "https://work"}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
+        "current-context": "work",
         "preferences": {"colors": True},
-    }  # fmt: skip
+    }
     first.write_text(yaml.safe_dump(other))
     (tmp_path / "spoilt").write_text("[")
     for target, name in ((first, "lab"), (home, "steersman")):

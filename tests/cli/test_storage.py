@@ -45,10 +45,12 @@ def test_a_snapshot_is_saved_and_restored(data_dir: Path, tmp_path: Path) -> Non
 
 def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     for arguments in (
-        ("save", str(tmp_path / "snapshot")), ("restore", str(tmp_path / "snapshot")),
-        ("to-etcd", "--etcd-servers", "http://127.0.0.1:1"), ("to-etcd", "--etcd-servers", "ftp://a"),
+        ("save", str(tmp_path / "snapshot")),
+        ("restore", str(tmp_path / "snapshot")),
+        ("to-etcd", "--etcd-servers", "http://127.0.0.1:1"),
+        ("to-etcd", "--etcd-servers", "ftp://a"),
         ("to-sqlite", "--etcd-servers", "https://127.0.0.1:1", "--etcd-cafile", str(tmp_path / "none")),
-    ):  # fmt: skip
+    ):
         told = run(*arguments, "--data-dir", str(tmp_path / "server"))
         assert told.exit_code == 1, arguments
         assert told.output.startswith("steersman: "), told.output

@@ -34,9 +34,11 @@ async def test_an_object_goes_through_all_verbs(client: Client) -> None:
     patched = await client.patch(CONFIG_MAPS, "one", "default", {"data": {"a": None}})
     assert patched.data == {"b": "2"}
     applied = await client.apply(
-        CONFIG_MAPS, "one", "default",
+        CONFIG_MAPS,
+        "one",
+        "default",
         {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "one"}, "data": {"c": "3"}},
-    )  # fmt: skip
+    )
     assert applied.data == {"b": "2", "c": "3"}
     with pytest.raises(StatusError) as refused:
         await client.update(CONFIG_MAPS, changed)

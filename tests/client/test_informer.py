@@ -40,9 +40,9 @@ async def informer(client: Client) -> AsyncIterator[Informer[ConfigMap]]:
 
 async def test_it_has_what_was_there_and_what_comes(client: Client, informer: Informer[ConfigMap]) -> None:
     changes: list[tuple[str, str]] = []
-    informer.on_change(lambda old, new: changes.append((
-        old.metadata.name if old else "", new.metadata.name if new else ""
-    )))  # fmt: skip
+    informer.on_change(
+        lambda old, new: changes.append((old.metadata.name if old else "", new.metadata.name if new else ""))
+    )
     informer.add_index("app", lambda obj: [obj.metadata.labels.get("app", "")])
     await informer.synced()
     assert informer.get("default", "before") is not None

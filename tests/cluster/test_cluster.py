@@ -58,9 +58,7 @@ async def test_what_a_file_begins_with_runs_on_the_nodes_that_it_names(tmp_path:
     (tmp_path / "app.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **deployment("web")}))
     file = tmp_path / "cluster.yaml"
     file.write_text("nodes: [{name: worker, count: 2}]\nobjects: [app.json]")
-    cluster = Cluster(
-        Options(data_dir=tmp_path / "data", storage="memory", listen=False), Configuration.load(file)
-    )  # fmt: skip
+    cluster = Cluster(Options(data_dir=tmp_path / "data", storage="memory", listen=False), Configuration.load(file))
     await cluster.start()
     try:
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")

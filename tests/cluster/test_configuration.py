@@ -58,23 +58,30 @@ def test_a_file_that_cannot_be_read_is_told_in_a_few_words(tmp_path: Path) -> No
     assert str(refused.value) == f"{tmp_path}/missing.yaml: No such file or directory"
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("nodes: 3", "array"),
-    ("nodes: [{nmae: a}]", "nmae"),
-    ("nodes: [", "cluster.yaml"),
-    ("objects: [missing.yaml]", "missing.yaml is not there"),
-    ("unknownPrograms: explode", r"cluster.yaml: unknownPrograms: 'explode' is none of run, succeed, fail$"),
-    ("nodes: []\nnodes: []", 'cluster.yaml: line 2: key "nodes" already set in map'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nodes: 3", "array"),
+        ("nodes: [{nmae: a}]", "nmae"),
+        ("nodes: [", "cluster.yaml"),
+        ("objects: [missing.yaml]", "missing.yaml is not there"),
+        ("unknownPrograms: explode", r"cluster.yaml: unknownPrograms: 'explode' is none of run, succeed, fail$"),
+        ("nodes: []\nnodes: []", 'cluster.yaml: line 2: key "nodes" already set in map'),
+    ],
+)
 def test_what_is_wrong_is_told(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=told):
         load(tmp_path, text)
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("nodes: [{name: a}, {name: a}]", "two nodes are called a-0"), ("nodes: [{count: -1}]", "-1 nodes: from 0 to"),
-    ("nodes: [{capacity: {cpu: lots}}]", "capacity of nodes 'node': cpu: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nodes: [{name: a}, {name: a}]", "two nodes are called a-0"),
+        ("nodes: [{count: -1}]", "-1 nodes: from 0 to"),
+        ("nodes: [{capacity: {cpu: lots}}]", "capacity of nodes 'node': cpu: "),
+    ],
+)
 def test_what_is_wrong_with_nodes_names_the_file(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, text).simulated_nodes()
@@ -86,10 +93,13 @@ def test_quantities_may_be_numbers(tmp_path: Path) -> None:
     assert (node.status.capacity["cpu"], node.status.capacity["example.com/gpu"]) == ("8", "1.5")
 
 
-@pytest.mark.parametrize(("group", "told"), [
-    (NodeGroup("Worker_1"), 'Node "Worker_1-0" is invalid: metadata.name: '),
-    (NodeGroup(labels={"a b": "c"}), 'Node "node-0" is invalid: metadata.labels: '),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        (NodeGroup("Worker_1"), 'Node "Worker_1-0" is invalid: metadata.name: '),
+        (NodeGroup(labels={"a b": "c"}), 'Node "node-0" is invalid: metadata.labels: '),
+    ],
+)
 async def test_a_node_that_is_refused_ends_the_start(group: NodeGroup, told: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     options = Options(data_dir=tmp_path / "data", storage="memory", listen=False)
@@ -98,11 +108,14 @@ async def test_a_node_that_is_refused_ends_the_start(group: NodeGroup, told: str
     assert str(refused.value).startswith(f"{file}: {told}")
 
 
-@pytest.mark.parametrize(("groups", "told"), [
-    ((NodeGroup(), NodeGroup()), "two nodes are called node-0"),
-    ((NodeGroup(count=40_000),), "from 0 to 32768"),
-    ((NodeGroup(capacity={"cpu": "many"}),), "cpu"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ((NodeGroup(), NodeGroup()), "two nodes are called node-0"),
+        ((NodeGroup(count=40_000),), "from 0 to 32768"),
+        ((NodeGroup(capacity={"cpu": "many"}),), "cpu"),
+    ],
+)
 def test_nodes_that_cannot_be_are_told(groups: tuple[NodeGroup, ...], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         Configuration(groups).simulated_nodes()

@@ -72,10 +72,14 @@ async def test_a_kind_that_nothing_makes_be_served_is_not_waited_for(tmp_path: P
         await start(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("a: [", "1.yaml: line 2, column 1: did not find expected node content"), ("- 1", "says its kind and apiVersion"),
-    ("{kind: A, apiVersion: v1}", "A has no name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: [", "1.yaml: line 2, column 1: did not find expected node content"),
+        ("- 1", "says its kind and apiVersion"),
+        ("{kind: A, apiVersion: v1}", "A has no name"),
+    ],
+)
 def test_files_that_are_no_manifests_are_told(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "1.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match=told):

@@ -57,9 +57,11 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
         await clock.settle()
         asked = ResourceRequirements(requests={"cpu": "200m", "memory": "64Mi"})
         metadata = ObjectMeta(
-            name="web", namespace="default", labels={"app": "web"},
+            name="web",
+            namespace="default",
+            labels={"app": "web"},
             annotations={"metrics.simulation.steersman.dev/hits": "1500m", "simulation.steersman.dev/cpu": "55m"},
-        )  # fmt: skip
+        )
         container = Container(name="c", image="nginx", resources=asked)
         await found.client.create(PODS, Pod(metadata=metadata, spec=PodSpec(containers=[container])))
         await clock.advance(seconds=5)
@@ -74,8 +76,10 @@ async def test_usage_of_pods_and_nodes_is_told(running: Running) -> None:
     assert pod["metadata"]["labels"] == {"app": "web"}
     assert int(pod["window"].removesuffix("s")) in range(1, 16)
     assert await running.get(f"{METRICS}/namespaces/default/pods/web") == {
-        **pod, "kind": "PodMetrics", "apiVersion": "metrics.k8s.io/v1beta1",
-    }  # fmt: skip
+        **pod,
+        "kind": "PodMetrics",
+        "apiVersion": "metrics.k8s.io/v1beta1",
+    }
     (node,) = (await running.get(f"{METRICS}/nodes"))["items"]
     assert node["usage"] == {"cpu": "55m", "memory": "16Mi"}
     await running.clock.advance(minutes=1)
@@ -169,9 +173,13 @@ async def test_they_are_discovered(running: Running) -> None:
 async def test_another_server_answers_in_their_place(running: Running) -> None:
     await running.client.delete(API_SERVICES, "v1beta1.metrics.k8s.io")
     elsewhere = APIServiceSpec(
-        group="metrics.k8s.io", version="v1beta1", group_priority_minimum=100, version_priority=100,
-        service=ServiceReference(namespace="default", name="metrics-server", port=443), insecure_skip_tls_verify=True,
-    )  # fmt: skip
+        group="metrics.k8s.io",
+        version="v1beta1",
+        group_priority_minimum=100,
+        version_priority=100,
+        service=ServiceReference(namespace="default", name="metrics-server", port=443),
+        insecure_skip_tls_verify=True,
+    )
     service = APIService(metadata=ObjectMeta(name="v1beta1.metrics.k8s.io"), spec=elsewhere)
     await running.client.create(API_SERVICES, service)
     await running.clock.settle()

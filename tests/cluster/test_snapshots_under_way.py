@@ -71,7 +71,7 @@ async def test_whatever_moves_a_cluster_is_brought_back(seed: int, tmp_path: Pat
     random = Random(seed)
     cluster = Cluster(
         Options(data_dir=tmp_path, storage="memory", listen=False), Configuration(nodes=(NodeGroup(count=3),))
-    )  # fmt: skip
+    )
     await cluster.start()
     busy: asyncio.Task[None] | None = None
     try:

@@ -18,9 +18,11 @@ from tests.controllers.waiting import eventually
 from tests.nodes.stages.samples import ENDS, RUNS, Plain, stage
 
 POD = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": {"delay": "10ms"}},
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "annotations": {"delay": "10ms"}},
     "spec": {"containers": [{"name": "web", "image": "nginx"}]},
-}  # fmt: skip
+}
 
 
 def documents(*found: Plain) -> str:
@@ -62,18 +64,19 @@ def test_a_file_of_stages_alone_is_a_configuration(tmp_path: Path) -> None:
     assert stages_of(configuration).pods is not None
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("stages: [none.yaml]", "none.yaml is not there"),
-    ("stages: [other.yaml]", "other.yaml: no Stage of kwok.x-k8s.io is there"),
-    ("stages: [broken.yaml]", "broken.yaml: Stage mine: template: line 1: "),
-    ("nodes: []\n---\nnodes: []", "2 documents say what the cluster is"),
-    ("seed: x", "Expected `int | null`, got `str`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("stages: [none.yaml]", "none.yaml is not there"),
+        ("stages: [other.yaml]", "other.yaml: no Stage of kwok.x-k8s.io is there"),
+        ("stages: [broken.yaml]", "broken.yaml: Stage mine: template: line 1: "),
+        ("nodes: []\n---\nnodes: []", "2 documents say what the cluster is"),
+        ("seed: x", "Expected `int | null`, got `str`"),
+    ],
+)
 def test_what_cannot_be_is_told(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "other.yaml").write_text("kind: Other")
-    (tmp_path / "broken.yaml").write_text(
-        documents(stage("mine", selector={}, next={"statusTemplate": "{{ none }}"}))
-    )  # fmt: skip
+    (tmp_path / "broken.yaml").write_text(documents(stage("mine", selector={}, next={"statusTemplate": "{{ none }}"})))
     with pytest.raises(ConfigurationError) as refused:
         stages_of(load(tmp_path, text))
     assert told in str(refused.value)

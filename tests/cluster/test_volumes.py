@@ -39,9 +39,12 @@ async def test_a_stateful_set_has_volumes_that_can_be_made_larger(tmp_path: Path
     try:
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
         spec = StatefulSetSpec(
-            replicas=1, service_name="s", selector=LabelSelector(match_labels=dict(LABELS)), template=template(),
+            replicas=1,
+            service_name="s",
+            selector=LabelSelector(match_labels=dict(LABELS)),
+            template=template(),
             volume_claim_templates=[claim("data", storage_class=None)],
-        )  # fmt: skip
+        )
         await client.create(STATEFUL_SETS, StatefulSet(metadata=ObjectMeta(name="web", namespace="default"), spec=spec))
 
         async def first_is_ready() -> bool:
@@ -65,9 +68,10 @@ async def test_a_stateful_set_has_volumes_that_can_be_made_larger(tmp_path: Path
 
         async def all_is_gone() -> bool:
             left: list[Any] = [
-                *(await client.list(PERSISTENT_VOLUMES)).items, *(await client.list(VOLUME_ATTACHMENTS)).items,
+                *(await client.list(PERSISTENT_VOLUMES)).items,
+                *(await client.list(VOLUME_ATTACHMENTS)).items,
                 *(await client.list(PERSISTENT_VOLUME_CLAIMS, "default")).items,
-            ]  # fmt: skip
+            ]
             return not left
 
         await eventually(all_is_gone)

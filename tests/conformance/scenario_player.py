@@ -84,9 +84,18 @@ TOKENS: Final = {"admin": "admin-token", "alice": "alice-token", "bob": "bob-tok
 FLAGS_FILE: Final = "server-flags.txt"
 """In an area's folder: flags its server needs, one a line, in place of the usual ones of the same name."""
 _HEADERS: Final = (
-    "content-type", "warning", "retry-after", "location", "allow", "www-authenticate", "cache-control",
-    "x-content-type-options", "vary", "access-control-allow-origin", "deprecation",
-)  # fmt: skip
+    "content-type",
+    "warning",
+    "retry-after",
+    "location",
+    "allow",
+    "www-authenticate",
+    "cache-control",
+    "x-content-type-options",
+    "vary",
+    "access-control-allow-origin",
+    "deprecation",
+)
 _PATIENCE: Final = 10.0
 _CERTIFICATE: Final = "cert:"
 _FAILURES: Final = (OSError, http.client.HTTPException, KeyError, ValueError)
@@ -119,9 +128,15 @@ class Server:
         return context
 
     def ask(
-        self, method: str, path: str, *, user: str | dict[str, Any] = "admin",
-        headers: dict[str, Any] | None = None, body: Any = None, timeout: float = 30.0,
-    ) -> Exchange:  # fmt: skip
+        self,
+        method: str,
+        path: str,
+        *,
+        user: str | dict[str, Any] = "admin",
+        headers: dict[str, Any] | None = None,
+        body: Any = None,
+        timeout: float = 30.0,
+    ) -> Exchange:
         """The response, its body unread, and the connection, which is the caller's to close."""
         fields: dict[str, Any] = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
         if isinstance(user, str):
@@ -278,9 +293,13 @@ class Play:
     def _ask(self, step: dict[str, Any], line: str, timeout: float) -> Exchange:
         method, _, path = fill(line, self.variables).partition(" ")
         return self.server.ask(
-            method, path.strip().replace(" ", "%20"), user=step.get("as", "admin"), headers=step.get("headers", {}),
-            body=step.get("body"), timeout=timeout,
-        )  # fmt: skip
+            method,
+            path.strip().replace(" ", "%20"),
+            user=step.get("as", "admin"),
+            headers=step.get("headers", {}),
+            body=step.get("body"),
+            timeout=timeout,
+        )
 
     def _do(self, step: dict[str, Any]) -> Answered:
         """Asks, until the answer is as it is waited for."""
@@ -472,9 +491,11 @@ def main() -> None:
             print(f"recorded {file} ({len(answers)} answers)")
         return
     passed, failed = check_all(
-        server, files, jobs=options.jobs,
+        server,
+        files,
+        jobs=options.jobs,
         report=lambda outcome: print("\n".join(outcome.lines(options.show)), flush=True),
-    )  # fmt: skip
+    )
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
 

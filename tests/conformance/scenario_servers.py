@@ -33,10 +33,12 @@ _BY_NAME: Final = ("files", "hooks", "certificates", "keys")
 _PATIENCE: Final = 10.0
 _PROXY_CA: Final = "front-proxy-ca"
 _PROXY_FLAGS: Final = (
-    f"--requestheader-client-ca-file={{dir}}/{_PROXY_CA}.crt", "--requestheader-allowed-names=front-proxy-client",
-    "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+    f"--requestheader-client-ca-file={{dir}}/{_PROXY_CA}.crt",
+    "--requestheader-allowed-names=front-proxy-client",
+    "--requestheader-username-headers=X-Remote-User",
+    "--requestheader-group-headers=X-Remote-Group",
     "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-)  # fmt: skip
+)
 
 
 def fill(value: Any, variables: dict[str, str]) -> Any:

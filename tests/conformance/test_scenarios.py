@@ -96,7 +96,7 @@ def storing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def server_with(
     storing: Storing, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[tuple[str, ...]], Server]]:  # fmt: skip
+) -> Iterator[Callable[[tuple[str, ...]], Server]]:
     """A server with these flags, or several behind one address: the same for the same flags.
 
     It shows aggregated servers a certificate, as the recorded one did, which has a health check for that.

@@ -30,9 +30,15 @@ async def pods_of(client: Client) -> list[Pod]:
 
 
 async def run_pods(
-    client: Client, *, phase: str = "Running", ready: bool = True, count: int | None = None,
-    where: Callable[[Pod], bool] = lambda _: True, since: str = "", status: dict[str, Any] | None = None,
-) -> int:  # fmt: skip
+    client: Client,
+    *,
+    phase: str = "Running",
+    ready: bool = True,
+    count: int | None = None,
+    where: Callable[[Pod], bool] = lambda _: True,
+    since: str = "",
+    status: dict[str, Any] | None = None,
+) -> int:
     """Binds pods and says how they are: `count` of those of whom another thing was said last. How many these were."""
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": since or times.now()}
     done = 0

@@ -62,8 +62,9 @@ async def test_conditions_and_cordons_keep_pods_away(run: Run) -> None:
     await put_condition(client, "a", NodeCondition(type="MemoryPressure", status="True"))
     await clock.settle()
     assert await taints(client, "a") == {
-        "node.kubernetes.io/unschedulable:NoSchedule", "node.kubernetes.io/memory-pressure:NoSchedule"
-    }  # fmt: skip
+        "node.kubernetes.io/unschedulable:NoSchedule",
+        "node.kubernetes.io/memory-pressure:NoSchedule",
+    }
     await client.patch(NODES, "a", "", {"spec": {"unschedulable": None}})
     await clock.settle()
     assert await taints(client, "a") == {"node.kubernetes.io/memory-pressure:NoSchedule"}
@@ -89,8 +90,9 @@ async def test_a_silent_node_counts_as_gone_and_its_pods_are_driven_away(run: Ru
     assert conditions["Ready"].message == "Kubelet stopped posting node status."
     assert conditions["DiskPressure"].reason == "NodeStatusNeverUpdated"
     assert await taints(client, "silent") == {
-        "node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"
-    }  # fmt: skip
+        "node.kubernetes.io/unreachable:NoSchedule",
+        "node.kubernetes.io/unreachable:NoExecute",
+    }
     assert await taints(client, "well") == set()
     pod = await client.get(PODS, "p", "default")
     assert [each.status for each in pod.status.conditions] == ["False"]

@@ -52,9 +52,10 @@ async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
 async def client(keys_folder: Path, files: CertificateFiles, behind: ExtensionServer) -> AsyncIterator[Client]:
     """Of a server with the other one behind it, and controllers."""
     options: dict[str, Any] = {
-        "proxy_client_cert_file": str(files.admin), "proxy_client_key_file": str(files.admin_key),
+        "proxy_client_cert_file": str(files.admin),
+        "proxy_client_key_file": str(files.admin_key),
         "controllers": ("namespace-controller", "garbage-collector-controller", "resourcequota-controller"),
-    }  # fmt: skip
+    }
     users = (User("admin", ("system:masters",)),)
     async with Environment(users=users, folder=keys_folder, **options) as environment:
         client = environment.client()
@@ -67,9 +68,7 @@ async def client(keys_folder: Path, files: CertificateFiles, behind: ExtensionSe
 async def _is_discovered(client: Client) -> bool:
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     items = (await client.get("/apis", accept=accept)).json()["items"]
-    return any(
-        each["metadata"]["name"] == GROUP and each["versions"][0]["freshness"] == "Current" for each in items
-    )  # fmt: skip
+    return any(each["metadata"]["name"] == GROUP and each["versions"][0]["freshness"] == "Current" for each in items)
 
 
 async def make_namespace(client: Client, name: str) -> None:
@@ -100,7 +99,7 @@ async def test_many_namespaces_on_a_silent_server_hold_no_other_up(client: Clien
         failing = [
             any(one["type"] == "NamespaceDeletionContentFailure" and one["status"] == "True" for one in each or ())
             for each in conditions
-        ]  # fmt: skip
+        ]
         return sum(failing) >= len(held) - 5  # the others wait still
 
     await until(told)
@@ -152,9 +151,7 @@ async def test_owners_on_a_silent_server_hold_up_no_other_garbage(client: Client
         assert (await client.post(CONFIG_MAPS, body)).status == 201
     await until(lambda: _owners_asked(behind))
     gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-0000-0000-00000000abcd"}
-    assert (
-        await client.post(CONFIG_MAPS, {"metadata": {"name": "garbage", "ownerReferences": [gone]}})
-    ).status == 201  # fmt: skip
+    assert (await client.post(CONFIG_MAPS, {"metadata": {"name": "garbage", "ownerReferences": [gone]}})).status == 201
 
     async def collected() -> bool:
         return (await client.get(f"{CONFIG_MAPS}/garbage")).status == 404

@@ -156,7 +156,7 @@ async def test_a_refused_pod_is_told_of_until_it_can_be_made(run: Run) -> None:
     client = await run(ReplicaSetController)
     quota = ResourceQuota(
         metadata=ObjectMeta(name="q", namespace="default"), spec=ResourceQuotaSpec(hard={"pods": "0"})
-    )  # fmt: skip
+    )
     await client.create(QUOTAS, quota)
     used = {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
     await client.patch(QUOTAS, "q", "default", used, subresource="status")

@@ -16,8 +16,9 @@ async def test_a_claim_gets_the_default_class_and_its_finalizer(api: Any, namesp
     assert (await api.post(classes, made)).status == 201
     claim = (await api.post(claims, {"metadata": {"name": "a"}, "spec": CLAIM})).json()
     assert (claim["spec"]["storageClassName"], claim["metadata"]["finalizers"]) == (
-        namespace, ["kubernetes.io/pvc-protection"]
-    )  # fmt: skip
+        namespace,
+        ["kubernetes.io/pvc-protection"],
+    )
     assert (await api.delete(f"{classes}/{namespace}")).status == 200
     later = (await api.post(claims, {"metadata": {"name": "b"}, "spec": CLAIM})).json()
     assert "storageClassName" not in later["spec"]
@@ -42,8 +43,9 @@ async def test_connections_are_asked_about_and_logs_are_not(
         refused = await api.get(f"/api/v1/namespaces/default/{path}")
         kind = path.partition("/")[0]
         assert (refused.status, refused.json()["message"]) == (
-            403, f'{kind} "x" is forbidden: admission control is denying all modifications'
-        ), path  # fmt: skip
+            403,
+            f'{kind} "x" is forbidden: admission control is denying all modifications',
+        ), path
     assert (await api.get("/api/v1/namespaces/default/pods/x/log")).status == 404
 
 

@@ -81,9 +81,10 @@ def test_a_document_is_in_the_file_or_beside_it(load: Any, tmp_path: Path):
         {"name": "D"},
         {"name": "E", "configuration": None},
     ]
-    for text in (HEAD + f"plugins: {json.dumps(plugins)}\n", json.dumps({
-        "apiVersion": "apiserver.k8s.io/v1alpha1", "kind": "AdmissionConfiguration", "plugins": plugins,
-    })):  # fmt: skip
+    for text in (
+        HEAD + f"plugins: {json.dumps(plugins)}\n",
+        json.dumps({"apiVersion": "apiserver.k8s.io/v1alpha1", "kind": "AdmissionConfiguration", "plugins": plugins}),
+    ):
         found = load(text)
         assert [found.document(name) for name in "ABDE"] == [b"a", b"b", None, None]
         assert json.loads(found.document("C") or b"") == {"c": [1, "<"]}
@@ -109,17 +110,23 @@ def test_a_document_that_is_not_there_ends_the_start(load: Any, tmp_path: Path):
         ("a: [", "yaml: line 1: did not find expected node content"),
         ("apiVersion: a/b/c\nkind: Pod", "unexpected GroupVersion string: a/b/c"),
         ("apiVersion: v1\nkind: Pod", f'no kind "Pod" is registered for version "v1" {SCHEME}'),
-        (HEAD + "plugin: []", 'strict decoding error: unknown field "plugin" '
-         "(known are apiVersion, kind, plugins, did you mean plugins?)"),
-        (HEAD + "plugins: []\nplugins: []",
-         'strict decoding error: yaml: unmarshal errors:\n  line 4: key "plugins" already set in map'),
-        (HEAD + "plugins: 3",
-         WRONG.format("number", "AdmissionConfiguration.plugins", "[]v1.AdmissionPluginConfiguration")),
-        (HEAD + "plugins: [{name: 3}]",
-         WRONG.format("number", "AdmissionPluginConfiguration.plugins.name", "string")),
+        (
+            HEAD + "plugin: []",
+            'strict decoding error: unknown field "plugin" '
+            "(known are apiVersion, kind, plugins, did you mean plugins?)",
+        ),
+        (
+            HEAD + "plugins: []\nplugins: []",
+            'strict decoding error: yaml: unmarshal errors:\n  line 4: key "plugins" already set in map',
+        ),
+        (
+            HEAD + "plugins: 3",
+            WRONG.format("number", "AdmissionConfiguration.plugins", "[]v1.AdmissionPluginConfiguration"),
+        ),
+        (HEAD + "plugins: [{name: 3}]", WRONG.format("number", "AdmissionPluginConfiguration.plugins.name", "string")),
         ('{"apiVersion":"a"} b', f"{NO_STRUCT}invalid character 'b' after top-level value"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_cannot_be_read_ends_the_start_in_upstreams_words(load: Any, text: str, told: str):
     assert why(lambda: load(text)) == f"failed to apply admission: failed to read plugin config: {told}"
 
@@ -232,46 +239,93 @@ LABEL = (
 @pytest.mark.parametrize(
     ("plugin", "document", "told"),
     [
-        ("PodSecurity", "abc", f"{NO_STRUCT}json: cannot unmarshal string into Go value of type "
-         'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'),
+        (
+            "PodSecurity",
+            "abc",
+            f"{NO_STRUCT}json: cannot unmarshal string into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
+        ),
         ("PodSecurity", '{"defaults":{}}', "Object 'Kind' is missing in '{\"defaults\":{}}'"),
-        ("PodSecurity", SECURITY | {"kind": "Foo"},
-         f'no kind "Foo" is registered for version "pod-security.admission.config.k8s.io/v1" {SCHEME}'),
-        ("PodSecurity", SECURITY | {"defaults": {"bar": 1}, "foo": 2},
-         'strict decoding error: unknown field "defaults.bar" (known are audit, audit-version, '
-         'enforce, enforce-version, warn, warn-version), unknown field "foo" '
-         "(known are apiVersion, defaults, exemptions, kind)"),
-        ("PodSecurity", SECURITY | {"defaults": {"enforce": 2}},
-         WRONG.format("number", "PodSecurityDefaults.defaults.enforce", "string")),
-        ("PodSecurity", SECURITY | {"exemptions": {"usernames": "a"}},
-         WRONG.format("string", "PodSecurityExemptions.exemptions.usernames", "[]string")),
-        ("ResourceQuota", QUOTA | {"kind": "Configuration"},
-         f'no kind "Configuration" is registered for version "apiserver.config.k8s.io/v1" {SCHEME}'),
-        ("ResourceQuota", QUOTA | {"limitedResources": [{"apiGroup": "a"}, {"resource": ""}]},
-         "[limitedResources[0].resource: Required value, limitedResources[1].resource: Required value]"),
-        ("ResourceQuota", QUOTA | {"limitedResources": [{"resource": "pods", "foo": 1}]},
-         'strict decoding error: unknown field "limitedResources[0].foo" (known are apiGroup, matchContains, '
-         'matchScopes, resource)'),
-        ("ResourceQuota", QUOTA | {"limitedResources": [{"matchScopes": [{"scopeName": 3}]}]},
-         WRONG.format("number", "ScopedResourceSelectorRequirement.limitedResources.matchScopes.scopeName",
-                      "v1.ResourceQuotaScope")),
-        ("PodTolerationRestriction", TOLERATIONS | {"default": [{"key": 3}]},
-         WRONG.format("number", "Toleration.default.key", "string")),
-        ("PodTolerationRestriction", TOLERATIONS | {
-            "default": [{"operator": "Equal"}], "whitelist": [{"key": "a", "effect": "Foo"}],
-        }, "invalid config: [podtolerationrestriction.default[0].operator: Invalid value: \"Equal\": operator must be "
-         'Exists when `key` is empty, which means "match all values and all keys" '
-         'podtolerationrestriction.whitelist[0].effect: Unsupported value: "Foo": supported values: "NoSchedule", '
-         '"PreferNoSchedule", "NoExecute"]'),
+        (
+            "PodSecurity",
+            SECURITY | {"kind": "Foo"},
+            f'no kind "Foo" is registered for version "pod-security.admission.config.k8s.io/v1" {SCHEME}',
+        ),
+        (
+            "PodSecurity",
+            SECURITY | {"defaults": {"bar": 1}, "foo": 2},
+            'strict decoding error: unknown field "defaults.bar" (known are audit, audit-version, '
+            'enforce, enforce-version, warn, warn-version), unknown field "foo" '
+            "(known are apiVersion, defaults, exemptions, kind)",
+        ),
+        (
+            "PodSecurity",
+            SECURITY | {"defaults": {"enforce": 2}},
+            WRONG.format("number", "PodSecurityDefaults.defaults.enforce", "string"),
+        ),
+        (
+            "PodSecurity",
+            SECURITY | {"exemptions": {"usernames": "a"}},
+            WRONG.format("string", "PodSecurityExemptions.exemptions.usernames", "[]string"),
+        ),
+        (
+            "ResourceQuota",
+            QUOTA | {"kind": "Configuration"},
+            f'no kind "Configuration" is registered for version "apiserver.config.k8s.io/v1" {SCHEME}',
+        ),
+        (
+            "ResourceQuota",
+            QUOTA | {"limitedResources": [{"apiGroup": "a"}, {"resource": ""}]},
+            "[limitedResources[0].resource: Required value, limitedResources[1].resource: Required value]",
+        ),
+        (
+            "ResourceQuota",
+            QUOTA | {"limitedResources": [{"resource": "pods", "foo": 1}]},
+            'strict decoding error: unknown field "limitedResources[0].foo" (known are apiGroup, matchContains, '
+            "matchScopes, resource)",
+        ),
+        (
+            "ResourceQuota",
+            QUOTA | {"limitedResources": [{"matchScopes": [{"scopeName": 3}]}]},
+            WRONG.format(
+                "number",
+                "ScopedResourceSelectorRequirement.limitedResources.matchScopes.scopeName",
+                "v1.ResourceQuotaScope",
+            ),
+        ),
+        (
+            "PodTolerationRestriction",
+            TOLERATIONS | {"default": [{"key": 3}]},
+            WRONG.format("number", "Toleration.default.key", "string"),
+        ),
+        (
+            "PodTolerationRestriction",
+            TOLERATIONS | {"default": [{"operator": "Equal"}], "whitelist": [{"key": "a", "effect": "Foo"}]},
+            'invalid config: [podtolerationrestriction.default[0].operator: Invalid value: "Equal": operator must be '
+            'Exists when `key` is empty, which means "match all values and all keys" '
+            'podtolerationrestriction.whitelist[0].effect: Unsupported value: "Foo": supported values: "NoSchedule", '
+            '"PreferNoSchedule", "NoExecute"]',
+        ),
         ("EventRateLimit", RATES, "limits: Invalid value: null: must not be empty"),
-        ("EventRateLimit", RATES | {"limits": [{"type": "Server", "qps": 3_000_000_000}]},
-         WRONG.format("number 3000000000", "Limit.limits.qps", "int32")),
-        ("EventRateLimit", RATES | {"limits": [
-            {"type": "Server", "qps": -1, "cacheSize": -4}, {"type": "User", "qps": 1, "burst": 1, "cacheSize": -4},
-        ]}, "[limits[0].burst: Invalid value: 0: must be positive, limits[0].qps: Invalid value: -1: must be positive, "
-         "limits[1].cacheSize: Invalid value: -4: must not be negative]"),
+        (
+            "EventRateLimit",
+            RATES | {"limits": [{"type": "Server", "qps": 3_000_000_000}]},
+            WRONG.format("number 3000000000", "Limit.limits.qps", "int32"),
+        ),
+        (
+            "EventRateLimit",
+            RATES
+            | {
+                "limits": [
+                    {"type": "Server", "qps": -1, "cacheSize": -4},
+                    {"type": "User", "qps": 1, "burst": 1, "cacheSize": -4},
+                ]
+            },
+            "[limits[0].burst: Invalid value: 0: must be positive, limits[0].qps: Invalid value: -1: must be positive, "
+            "limits[1].cacheSize: Invalid value: -4: must not be negative]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_plugin_cannot_use_ends_the_start_in_upstreams_words(plugin: str, document: Any, told: str):
     found = configured(**{plugin: document})
     readers: dict[str, Callable[[], Any]] = {
@@ -324,14 +378,18 @@ async def test_plugins_do_what_the_file_says(start_control_plane: Any, client_of
         tmp_path,
         {"name": "PodSecurity", "configuration": SECURITY | {"defaults": {"enforce": "baseline"}}},
         {"name": "ResourceQuota", "configuration": QUOTA | {"limitedResources": limited}},
-        {"name": "PodNodeSelector",
-         "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}}},
-        {"name": "PodTolerationRestriction",
-         "configuration": TOLERATIONS | {"default": [{"key": "k", "operator": "Exists"}]}},
+        {
+            "name": "PodNodeSelector",
+            "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}},
+        },
+        {
+            "name": "PodTolerationRestriction",
+            "configuration": TOLERATIONS | {"default": [{"key": "k", "operator": "Exists"}]},
+        },
         {"name": "EventRateLimit", "configuration": RATES | {"limits": [{"type": "Namespace", "qps": 1, "burst": 1}]}},
         {"name": "NoSuchPlugin", "path": "nowhere"},
         {"name": "AlwaysDeny", "path": "nowhere"},
-    )  # fmt: skip
+    )
     plane = await start_control_plane(
         admission_control_config_file=path,
         enable_admission_plugins=("PodNodeSelector", "PodTolerationRestriction", "EventRateLimit"),
@@ -358,9 +416,14 @@ async def test_plugins_do_what_the_file_says(start_control_plane: Any, client_of
     refused = await api.post(f"{base}events", {"metadata": {"name": "b"}} | event)
     assert refused.status == 429
     assert refused.json() == {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "TooManyRequests",
-        "code": 429, "message": "Too many requests: limit reached on type Namespace for key default",
-    }  # fmt: skip
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "TooManyRequests",
+        "code": 429,
+        "message": "Too many requests: limit reached on type Namespace for key default",
+    }
 
 
 OF_HOOKS = f'{INIT}"ValidatingAdmissionWebhook": '

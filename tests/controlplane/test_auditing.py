@@ -36,26 +36,39 @@ def made(folder: Path, **given: Any) -> Auditor | None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"audit_log_mode": "fast"},
-         'invalid audit log mode fast, allowed modes are "batch,blocking,blocking-strict"'),
+        ({"audit_log_mode": "fast"}, 'invalid audit log mode fast, allowed modes are "batch,blocking,blocking-strict"'),
         ({"audit_log_format": "xml"}, 'invalid audit log format xml, allowed formats are "legacy,json"'),
         ({"audit_log_maxage": -1}, "--audit-log-maxage -1 can't be a negative number"),
-        ({"audit_log_mode": "batch", "audit_log_batch_buffer_size": 0},
-         "invalid audit batch log buffer size 0, must be a positive number"),
-        ({"audit_log_mode": "batch", "audit_log_batch_max_size": 0},
-         "invalid audit batch log max batch size 0, must be a positive number"),
-        ({"audit_log_mode": "batch", "audit_log_batch_throttle_enable": True},
-         "invalid audit batch log throttle QPS 0, must be a positive number"),
-        ({"audit_log_truncate_max_event_size": 0},
-         "invalid audit truncate log max event size 0, must be a positive number"),
-        ({"audit_log_truncate_max_batch_size": 10},
-         "invalid audit truncate log max batch size 10, must be greater than max event size (102400)"),
-        ({"audit_log_version": "audit.k8s.io/v1beta1"},
-         'invalid group version, allowed versions are ["audit.k8s.io/v1"]'),
-        ({"audit_log_maxsize": -1, "audit_log_maxbackup": -2},
-         "[--audit-log-maxbackup -2 can't be a negative number, --audit-log-maxsize -1 can't be a negative number]"),
+        (
+            {"audit_log_mode": "batch", "audit_log_batch_buffer_size": 0},
+            "invalid audit batch log buffer size 0, must be a positive number",
+        ),
+        (
+            {"audit_log_mode": "batch", "audit_log_batch_max_size": 0},
+            "invalid audit batch log max batch size 0, must be a positive number",
+        ),
+        (
+            {"audit_log_mode": "batch", "audit_log_batch_throttle_enable": True},
+            "invalid audit batch log throttle QPS 0, must be a positive number",
+        ),
+        (
+            {"audit_log_truncate_max_event_size": 0},
+            "invalid audit truncate log max event size 0, must be a positive number",
+        ),
+        (
+            {"audit_log_truncate_max_batch_size": 10},
+            "invalid audit truncate log max batch size 10, must be greater than max event size (102400)",
+        ),
+        (
+            {"audit_log_version": "audit.k8s.io/v1beta1"},
+            'invalid group version, allowed versions are ["audit.k8s.io/v1"]',
+        ),
+        (
+            {"audit_log_maxsize": -1, "audit_log_maxbackup": -2},
+            "[--audit-log-maxbackup -2 can't be a negative number, --audit-log-maxsize -1 can't be a negative number]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_values_that_cannot_be_are_told(tmp_path: Path, given: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionsError) as error:
         made(tmp_path, audit_log_path=str(tmp_path / "a.log"), **given)

@@ -11,9 +11,11 @@ NAMES = "requestheader-allowed-names"
 PROXY = "requestheader-client-ca-file"
 OTHERS = root("others").decode()
 OURS = {
-    "client-ca-file": root("clients").decode(), PROXY: root("proxies").decode(), NAMES: '["a"]',
+    "client-ca-file": root("clients").decode(),
+    PROXY: root("proxies").decode(),
+    NAMES: '["a"]',
     "requestheader-username-headers": '["X-Remote-User"]',
-}  # fmt: skip
+}
 EMPTY = {"requestheader-group-headers": "[]", "requestheader-extra-headers-prefix": "[]"}
 
 

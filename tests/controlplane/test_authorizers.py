@@ -36,10 +36,16 @@ class Judge(HttpsHook):
     def kubeconfig(self, folder: Path, ca: Path) -> Path:
         cluster = {"server": f"https://127.0.0.1:{self.port}/", "certificate-authority": str(ca)}
         file = folder / f"judge-{self.port}"
-        file.write_text(yaml.safe_dump({
-            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x",
-        }))  # fmt: skip
+        file.write_text(
+            yaml.safe_dump(
+                {
+                    "clusters": [{"name": "c", "cluster": cluster}],
+                    "users": [{"name": "u", "user": {}}],
+                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                    "current-context": "x",
+                }
+            )
+        )
         return file
 
 
@@ -51,9 +57,11 @@ def chain(*authorizers: Any) -> str:
             given.append({"type": each, "name": each.lower()})
             continue
         webhook = {
-            "timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion",
+            "timeout": "3s",
+            "subjectAccessReviewVersion": "v1",
+            "failurePolicy": "NoOpinion",
             "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(each)},
-        }  # fmt: skip
+        }
         given.append({"type": "Webhook", "name": each.name, "webhook": webhook})
     head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration"}
     return json.dumps({**head, "authorizers": given})
@@ -66,9 +74,10 @@ async def code(client: Client) -> int:
 async def test_a_webhook_judges_where_flags_say_so(start_control_plane, client_of, hook_files, tmp_path):
     async with Judge(hook_files, "alice") as judge:
         plane = await start_control_plane(
-            authorization_mode=("Webhook", "RBAC"), authorization_webhook_version="v1",
+            authorization_mode=("Webhook", "RBAC"),
+            authorization_webhook_version="v1",
             authorization_webhook_config_file=str(judge.kubeconfig(tmp_path, hook_files.ca)),
-        )  # fmt: skip
+        )
         assert await code(client_of(plane, "alice")) == 200
         assert await code(client_of(plane)) == 200
         assert judge.asked_of == ["alice"]

@@ -57,10 +57,14 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
     planes = []
     for number in (1, 2):  # on one folder, so that they have the same keys
         options = Options(
-            data_dir=tmp_path, listen=False, storage="memory", advertise_address=f"192.0.2.{number}",
-            disable_admission_plugins=("ServiceAccount",) if number == 1 else (), allow_privileged=True,
+            data_dir=tmp_path,
+            listen=False,
+            storage="memory",
+            advertise_address=f"192.0.2.{number}",
+            disable_admission_plugins=("ServiceAccount",) if number == 1 else (),
+            allow_privileged=True,
             enable_admission_plugins=("PodNodeSelector", "NamespaceExists"),
-        )  # fmt: skip
+        )
         planes.append(ControlPlane(options))
         await planes[-1].start()
     other, late = planes
@@ -345,10 +349,11 @@ async def test_a_policy_of_another_counts(servers: Servers, kind: str) -> None:
     judged: dict[str, Any] = {
         "validating": {"validations": [{"expression": "false"}]},
         "mutating": {
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": remove}], "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": remove}],
+            "reinvocationPolicy": "Never",
             "failurePolicy": "Fail",
         },
-    }[kind]  # fmt: skip
+    }[kind]
     spec = {"matchConstraints": {"resourceRules": [CREATES]}, **judged}
     await servers.make(f"{ADMISSION}/{kind}admissionpolicies", "p", spec=spec)
     binding = {"policyName": "p", **({"validationActions": ["Deny"]} if kind == "validating" else {})}
@@ -361,9 +366,12 @@ async def test_a_policy_of_another_counts(servers: Servers, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["validating", "mutating"])
 async def test_a_webhook_of_another_counts(servers: Servers, kind: str) -> None:
     hook = {
-        "name": "hook.example.com", "admissionReviewVersions": ["v1"], "rules": [CREATES], "sideEffects": "None",
+        "name": "hook.example.com",
+        "admissionReviewVersions": ["v1"],
+        "rules": [CREATES],
+        "sideEffects": "None",
         "clientConfig": {"url": "https://127.0.0.1:1/"},
-    }  # fmt: skip
+    }
     path = f"{ADMISSION}/{kind}webhookconfigurations"
     assert await codes_of_a_change(servers, partial(servers.make, path, "w", webhooks=[hook])) == (201, 500)
     assert (await codes_of_a_change(servers, partial(servers.other.delete, f"{path}/w")))[1] == 201
@@ -397,9 +405,11 @@ async def test_a_definition_of_another_is_served_and_judged_by(servers: Servers)
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     spec = {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
         "versions": [version],
-    }  # fmt: skip
+    }
     path = "/apis/example.com/v1/namespaces/default/things"
     await servers.make(definitions, "things.example.com", spec=spec)
     assert (await servers.late.get(path)).status == 200

@@ -22,11 +22,20 @@ from steersman.testing.users import ADMIN
 RBAC = "rbac.authorization.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
 BOOTSTRAPPED = (
-    ("", "namespaces"), ("", "services"), ("", "configmaps"), (RBAC, "clusterroles"), (RBAC, "clusterrolebindings"),
-    (RBAC, "roles"), (RBAC, "rolebindings"), ("scheduling.k8s.io", "priorityclasses"), (REGISTRATION, "apiservices"),
-    ("networking.k8s.io", "servicecidrs"), ("networking.k8s.io", "ipaddresses"), ("", "endpoints"),
+    ("", "namespaces"),
+    ("", "services"),
+    ("", "configmaps"),
+    (RBAC, "clusterroles"),
+    (RBAC, "clusterrolebindings"),
+    (RBAC, "roles"),
+    (RBAC, "rolebindings"),
+    ("scheduling.k8s.io", "priorityclasses"),
+    (REGISTRATION, "apiservices"),
+    ("networking.k8s.io", "servicecidrs"),
+    ("networking.k8s.io", "ipaddresses"),
+    ("", "endpoints"),
     ("discovery.k8s.io", "endpointslices"),
-)  # fmt: skip
+)
 
 Run = Callable[..., Awaitable[ControlPlane]]
 
@@ -256,8 +265,6 @@ async def test_what_a_server_makes_is_its_own(run: Run) -> None:
         for key, obj in everything(plane).items()
     }
     applied = ("networking.k8s.io", "servicecidrs", "", "kubernetes")
-    assert owners.pop(applied) == {
-        ("kube-apiserver", "Update"), ("kubernetes-service-cidr-controller", "Apply"),
-    }  # fmt: skip
+    assert owners.pop(applied) == {("kube-apiserver", "Update"), ("kubernetes-service-cidr-controller", "Apply")}
     assert {each for found in owners.values() for each in found} == {("kube-apiserver", "Update")}
     assert [key for key, found in owners.items() if not found] == []

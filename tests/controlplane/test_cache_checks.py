@@ -38,8 +38,9 @@ async def checks(client: Client) -> dict[tuple[str, str], int]:
     text = (await client.get("/metrics")).body.decode()
     found = re.findall(
         r'^apiserver_storage_consistency_checks_total\{group="[^"]*",resource="([^"]+)",status="([^"]+)"\} (\d+)$',
-        text, re.MULTILINE,
-    )  # fmt: skip
+        text,
+        re.MULTILINE,
+    )
     return {(resource, status): int(number) for resource, status, number in found}
 
 
@@ -54,9 +55,11 @@ async def test_a_cache_that_went_wrong_is_put_right(
     monkeypatch.setattr(cache_checks, "INTERVAL", 0.3)
     one, two = processes
     options = Options(
-        data_dir=tmp_path / "server", listen=False, etcd_servers=(one.url,),
+        data_dir=tmp_path / "server",
+        listen=False,
+        etcd_servers=(one.url,),
         etcd_servers_overrides=(f"/configmaps#{two.url}",),
-    )  # fmt: skip
+    )
     plane = ControlPlane(options)
     await plane.start()
     try:

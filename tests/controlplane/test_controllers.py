@@ -13,11 +13,16 @@ from steersman.controlplane.options import Options
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ((), False), (("*",), True), ((POLICY_STATUS,), True), ((f"-{POLICY_STATUS}",), False),
-        (("*", f"-{POLICY_STATUS}"), False), ((f"-{POLICY_STATUS}", "*"), False),
-        ((POLICY_STATUS, f"-{POLICY_STATUS}"), True), ((f"-{POLICY_STATUS}", POLICY_STATUS), False),
+        ((), False),
+        (("*",), True),
+        ((POLICY_STATUS,), True),
+        ((f"-{POLICY_STATUS}",), False),
+        (("*", f"-{POLICY_STATUS}"), False),
+        ((f"-{POLICY_STATUS}", "*"), False),
+        ((POLICY_STATUS, f"-{POLICY_STATUS}"), True),
+        ((f"-{POLICY_STATUS}", POLICY_STATUS), False),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_first_of_one_counts(given: tuple[str, ...], expected: bool) -> None:
     check_controllers(given)
     assert is_enabled(POLICY_STATUS, given) is expected

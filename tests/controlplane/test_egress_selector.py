@@ -46,10 +46,9 @@ async def test_tunnels_by_grpc_are_counted(tmp_path: Path) -> None:
     transport = f"{{uds: {{udsName: {tmp_path}/s}}}}"
     found = read(
         tmp_path,
-        HEAD + "egressSelections:\n"
-        f"- {{name: cluster, connection: {{proxyProtocol: GRPC, transport: {transport}}}}}\n",
+        HEAD + f"egressSelections:\n- {{name: cluster, connection: {{proxyProtocol: GRPC, transport: {transport}}}}}\n",
         registry,
-    )  # fmt: skip
+    )
     async with KonnectivityProxy(0, error="no agent available").serving_at(tmp_path / "s"):
         assert found.cluster is not None
         with pytest.raises(DialError, match="no agent available"):

@@ -238,9 +238,7 @@ async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -
 
 async def test_tokens_of_secrets_are_nobodys_while_one_cannot_be_decrypted(folder: Path) -> None:
     write(folder.with_name("encryption.json"), [aes("aesgcm", "key")], "secrets")
-    data = {
-        "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
-    }  # fmt: skip
+    data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"}
     secret = body_of("bootstrap-token-abcdef", type="bootstrap.kubernetes.io/token", stringData=data)
     bearer = {"authorization": "Bearer abcdef.0123456789abcdef"}
     async with environment(folder, enable_bootstrap_token_auth=True) as running:

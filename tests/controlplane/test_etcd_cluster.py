@@ -50,10 +50,12 @@ async def test_a_resource_lies_in_the_cluster_that_a_flag_names(processes: list[
     one, two = processes
     plane = ControlPlane(
         Options(
-            data_dir=tmp_path / "server", listen=False, etcd_servers=(one.url,),
+            data_dir=tmp_path / "server",
+            listen=False,
+            etcd_servers=(one.url,),
             etcd_servers_overrides=(f"/events#{two.url}", f"/configmaps#{two.url}"),
         )
-    )  # fmt: skip
+    )
     await plane.start()
     try:
         event = Event(
@@ -100,9 +102,12 @@ async def test_the_size_of_each_cluster_is_asked_for(processes: list[EtcdProcess
 async def test_a_cluster_that_has_died_is_counted_and_told(processes: list[EtcdProcess], tmp_path: Path) -> None:
     one, two = processes
     options = Options(
-        data_dir=tmp_path / "server", listen=False, etcd_servers=(one.url,), etcd_readycheck_timeout=0.5,
+        data_dir=tmp_path / "server",
+        listen=False,
+        etcd_servers=(one.url,),
+        etcd_readycheck_timeout=0.5,
         etcd_servers_overrides=(f"/configmaps#{two.url}",),
-    )  # fmt: skip
+    )
     plane = ControlPlane(options)
     await plane.start()
     try:

@@ -30,10 +30,15 @@ class File:
         monkeypatch.setattr(followed_configuration, "stamp", self._stamp)
         self.write("first")
         self.followed = FollowedConfiguration(
-            "a file", path, b"first", read=self._read, take=self._take,
-            metrics=ReloadMetrics(self._registry, "authorization", "it", b"first"), interval=0.001,
+            "a file",
+            path,
+            b"first",
+            read=self._read,
+            take=self._take,
+            metrics=ReloadMetrics(self._registry, "authorization", "it", b"first"),
+            interval=0.001,
             refused=self._refused,
-        )  # fmt: skip
+        )
 
     def write(self, text: str) -> None:
         self._writes += 1
@@ -105,10 +110,9 @@ async def test_a_file_that_means_what_counted_before_is_not_counted(file: File) 
     assert (file.taken, file.count("success")) == (["same"], 0)
 
 
-@pytest.mark.parametrize(("change", "why"), [
-    (lambda file: file.write("bad"), "it is bad"),
-    (lambda file: file.path.unlink(), "it is gone"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "why"), [(lambda file: file.write("bad"), "it is bad"), (lambda file: file.path.unlink(), "it is gone")]
+)
 async def test_a_file_that_cannot_be_used_is_told_of_once(
     file: File, caplog: pytest.LogCaptureFixture, change: Callable[[File], None], why: str
 ) -> None:

@@ -113,9 +113,14 @@ def test_a_pair_for_a_server_name_is_told(made: CertificateFiles) -> None:
 
 def test_good_files_are_used(made: CertificateFiles) -> None:
     given = options(
-        made, tls_cert_file="apiserver.crt", tls_private_key_file="apiserver.key", client_ca_file="ca.crt",
-        kubelet_certificate_authority="ca.crt", kubelet_client_certificate="admin.crt", kubelet_client_key="admin.key",
-    )  # fmt: skip
+        made,
+        tls_cert_file="apiserver.crt",
+        tls_private_key_file="apiserver.key",
+        client_ca_file="ca.crt",
+        kubelet_certificate_authority="ca.crt",
+        kubelet_client_certificate="admin.crt",
+        kubelet_client_key="admin.key",
+    )
     assert serving_tls(given, made).context.minimum_version == ssl.TLSVersion.TLSv1_2
     check_kubelet_files(given)
 
@@ -168,16 +173,29 @@ def test_certificates_of_names_are_read_as_upstream_reads_them(text: str, told: 
 JUNK = "neither: this\nnor: that\n"
 
 
-@pytest.mark.parametrize("given", [
-    {"audit_policy_file": "{}"}, {"admission_control_config_file": "{}"}, {"authentication_config": "{}"},
-    {"authorization_config": "{}"}, {"egress_selector_config_file": "{}"}, {"encryption_provider_config": "{}"},
-    {"token_auth_file": "{}"}, {"client_ca_file": "{}"}, {"service_account_key_file": ("{}",)},
-    {"service_account_signing_key_file": "{}"}, {"tls_cert_file": "{}", "tls_private_key_file": "{}"},
-    {"tls_sni_cert_key": ("{0},{0}",)}, {"requestheader_client_ca_file": "{}"},
-    {"authorization_mode": ("Webhook",), "authorization_webhook_config_file": "{}"},
-    {"authentication_token_webhook_config_file": "{}"}, {"kubelet_certificate_authority": "{}"},
-    {"audit_policy_file": "{}", "audit_webhook_config_file": "{}"},
-], ids=lambda given: "+".join(given))  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"audit_policy_file": "{}"},
+        {"admission_control_config_file": "{}"},
+        {"authentication_config": "{}"},
+        {"authorization_config": "{}"},
+        {"egress_selector_config_file": "{}"},
+        {"encryption_provider_config": "{}"},
+        {"token_auth_file": "{}"},
+        {"client_ca_file": "{}"},
+        {"service_account_key_file": ("{}",)},
+        {"service_account_signing_key_file": "{}"},
+        {"tls_cert_file": "{}", "tls_private_key_file": "{}"},
+        {"tls_sni_cert_key": ("{0},{0}",)},
+        {"requestheader_client_ca_file": "{}"},
+        {"authorization_mode": ("Webhook",), "authorization_webhook_config_file": "{}"},
+        {"authentication_token_webhook_config_file": "{}"},
+        {"kubelet_certificate_authority": "{}"},
+        {"audit_policy_file": "{}", "audit_webhook_config_file": "{}"},
+    ],
+    ids=lambda given: "+".join(given),
+)
 async def test_a_start_that_a_given_file_ends_leaves_nothing_behind(tmp_path: Path, given: dict[str, object]) -> None:
     junk = tmp_path / "junk"
     junk.write_text(JUNK)

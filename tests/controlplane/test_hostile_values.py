@@ -22,22 +22,87 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 DEEP = 3000
 
 TEXTS = (
-    "", " ", "\0", "\x7f", "\ufffd", "null", "{}", "[]", "[" * DEEP, "[" * DEEP + "]" * DEEP, '{"a":' * DEEP,
-    '{"a":' + "[" * 100_000, "9" * 5000, "9" * 5000 + "%", "-" + "9" * 30, "1e999", "-1e999", "1e-999", "NaN", "-0",
-    "1.5", "1." + "0" * 5000, "\u0663", "\u00b2", "%zz", "%ff", "a/../b", "..", "/", "0000-01-01T00:00:00Z",
-    "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:60Z", "9999-12-31T23:59:59-23:59", "999999999h", "9" * 400 + "s",
-    "::ffff:1.2.3.4%eth0", "1.2.3.4/\u0663", "* * * * " + "9" * 40, "@every " + "9" * 30 + "h", "a(" * DEEP,
-    "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----", "[{]", '{"a":1e999}', '[{"key":7}]', "[[]]", "[null]",
-    '{"preferAvoidPods":[null]}', '{"preferAvoidPods":7}', '"\\ud800"', "e" * 70, "=", "a=",
-    "a in (" * DEEP, "!" * DEEP,
-)  # fmt: skip
+    "",
+    " ",
+    "\0",
+    "\x7f",
+    "\ufffd",
+    "null",
+    "{}",
+    "[]",
+    "[" * DEEP,
+    "[" * DEEP + "]" * DEEP,
+    '{"a":' * DEEP,
+    '{"a":' + "[" * 100_000,
+    "9" * 5000,
+    "9" * 5000 + "%",
+    "-" + "9" * 30,
+    "1e999",
+    "-1e999",
+    "1e-999",
+    "NaN",
+    "-0",
+    "1.5",
+    "1." + "0" * 5000,
+    "\u0663",
+    "\u00b2",
+    "%zz",
+    "%ff",
+    "a/../b",
+    "..",
+    "/",
+    "0000-01-01T00:00:00Z",
+    "0000-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:60Z",
+    "9999-12-31T23:59:59-23:59",
+    "999999999h",
+    "9" * 400 + "s",
+    "::ffff:1.2.3.4%eth0",
+    "1.2.3.4/\u0663",
+    "* * * * " + "9" * 40,
+    "@every " + "9" * 30 + "h",
+    "a(" * DEEP,
+    "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----",
+    "[{]",
+    '{"a":1e999}',
+    '[{"key":7}]',
+    "[[]]",
+    "[null]",
+    '{"preferAvoidPods":[null]}',
+    '{"preferAvoidPods":7}',
+    '"\\ud800"',
+    "e" * 70,
+    "=",
+    "a=",
+    "a in (" * DEEP,
+    "!" * DEEP,
+)
 """For every place that takes text."""
 
 TOKENS = (
-    '"\\ud800"', '"\\ud800\\u0000"', "1e999", "-1e999", "-0", "1e-999", "NaN", "1.5", "9" * 30, "9" * 400, "9" * 5000,
-    "-9223372036854775809", "9223372036854775807", "null", "true", "{}", "[]", "[" * DEEP + "]" * DEEP,
-    '{"a":' * DEEP + "1" + "}" * DEEP, '{"a":1e999}', '{"a":' + "9" * 400 + "}", "[1e999]",
-)  # fmt: skip
+    '"\\ud800"',
+    '"\\ud800\\u0000"',
+    "1e999",
+    "-1e999",
+    "-0",
+    "1e-999",
+    "NaN",
+    "1.5",
+    "9" * 30,
+    "9" * 400,
+    "9" * 5000,
+    "-9223372036854775809",
+    "9223372036854775807",
+    "null",
+    "true",
+    "{}",
+    "[]",
+    "[" * DEEP + "]" * DEEP,
+    '{"a":' * DEEP + "1" + "}" * DEEP,
+    '{"a":1e999}',
+    '{"a":' + "9" * 400 + "}",
+    "[1e999]",
+)
 """Besides, for every place in a body: JSON as it is written."""
 
 MARK = "hostile value"
@@ -76,16 +141,29 @@ def with_mark(body: dict[str, Any], path: tuple[Any, ...]) -> str:
 
 
 SYSTEM_FIELDS: dict[str, Any] = {
-    "annotations": {"a": "b"}, "labels": {"a": "b"}, "finalizers": ["a/b"], "generateName": "g-", "generation": 1,
-    "creationTimestamp": "2020-01-01T00:00:00Z", "deletionTimestamp": "2020-01-01T00:00:00Z", "selfLink": "a",
-    "uid": "u", "deletionGracePeriodSeconds": 1,
+    "annotations": {"a": "b"},
+    "labels": {"a": "b"},
+    "finalizers": ["a/b"],
+    "generateName": "g-",
+    "generation": 1,
+    "creationTimestamp": "2020-01-01T00:00:00Z",
+    "deletionTimestamp": "2020-01-01T00:00:00Z",
+    "selfLink": "a",
+    "uid": "u",
+    "deletionGracePeriodSeconds": 1,
     "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u", "controller": True}],
     "managedFields": [
-        {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": "2020-01-01T00:00:00Z",
-         "subresource": "status", "fieldsType": "FieldsV1",
-         "fieldsV1": {"f:data": {"k:{\"a\":1}": {}, "v:1": {}, "i:1": {}}}}
+        {
+            "manager": "m",
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": "2020-01-01T00:00:00Z",
+            "subresource": "status",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {'k:{"a":1}': {}, "v:1": {}, "i:1": {}}},
+        }
     ],
-}  # fmt: skip
+}
 
 
 async def spoil_bodies(api: Any, namespace: str, *, stride: int) -> int:
@@ -141,9 +219,12 @@ ANNOTATIONS = (
     ("/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers", HPA, "autoscaling.alpha.kubernetes.io/metrics"),
     ("/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers", HPA, "autoscaling.alpha.kubernetes.io/behavior"),
     ("/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers", HPA, "autoscaling.alpha.kubernetes.io/conditions"),
-    ("/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers", HPA,
-     "autoscaling.alpha.kubernetes.io/current-metrics"),
-)  # fmt: skip
+    (
+        "/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers",
+        HPA,
+        "autoscaling.alpha.kubernetes.io/current-metrics",
+    ),
+)
 
 
 @pytest.mark.parametrize(("collection", "body", "annotation"), ANNOTATIONS)
@@ -160,11 +241,27 @@ async def test_no_annotation_makes_the_server_fail(
 
 
 PARAMETERS = (
-    "labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch", "timeoutSeconds",
-    "timeout", "allowWatchBookmarks", "sendInitialEvents", "pretty", "includeObject", "dryRun", "fieldManager",
-    "fieldValidation", "gracePeriodSeconds", "propagationPolicy", "orphanDependents", "shardSelector",
+    "labelSelector",
+    "fieldSelector",
+    "limit",
+    "continue",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "timeoutSeconds",
+    "timeout",
+    "allowWatchBookmarks",
+    "sendInitialEvents",
+    "pretty",
+    "includeObject",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "gracePeriodSeconds",
+    "propagationPolicy",
+    "orphanDependents",
+    "shardSelector",
     "ignoreStoreReadErrorWithClusterBreakingPotential",
-)  # fmt: skip
+)
 """But for watch, as any value of it but `0` and `false` begins one."""
 LOG_PARAMETERS = ("container", "follow", "limitBytes", "sinceSeconds", "sinceTime", "stream", "tailLines", "timestamps")
 
@@ -195,8 +292,12 @@ async def test_no_continue_token_makes_the_server_fail(
 ) -> None:
     with no_traceback(caplog):
         for text in (*TEXTS, *TOKENS):
-            for inner in (text, f'{{"v":{text}}}', f'{{"v":"meta.k8s.io/v1","rv":{text},"start":"a"}}',
-                          f'{{"v":"meta.k8s.io/v1","rv":1,"start":{text}}}'):  # fmt: skip
+            for inner in (
+                text,
+                f'{{"v":{text}}}',
+                f'{{"v":"meta.k8s.io/v1","rv":{text},"start":"a"}}',
+                f'{{"v":"meta.k8s.io/v1","rv":1,"start":{text}}}',
+            ):
                 token = base64.urlsafe_b64encode(inner[:6000].encode()).rstrip(b"=").decode()
                 answer = await api.get(f"/api/v1/namespaces/{namespace}/configmaps?continue={token}")
                 assert answer.status in (200, 400, 410, 504), (inner[:60], answer.body[:200])
@@ -207,22 +308,39 @@ async def test_no_name_in_a_path_makes_the_server_fail(api: Any, caplog: pytest.
         for text in TEXTS:
             value = quote(text[:20_000], safe="")
             for path in (
-                f"/api/v1/namespaces/{value}", f"/api/v1/namespaces/{value}/pods/{value}", f"/api/{value}",
-                f"/apis/{value}/v1", f"/apis/apps/{value}/deployments",
+                f"/api/v1/namespaces/{value}",
+                f"/api/v1/namespaces/{value}/pods/{value}",
+                f"/api/{value}",
+                f"/apis/{value}/v1",
+                f"/apis/apps/{value}/deployments",
                 f"/api/v1/namespaces/default/services/{value}/proxy",
-                f"/api/v1/nodes/{value}/proxy/{value}", f"/openapi/v3/{value}",
+                f"/api/v1/nodes/{value}/proxy/{value}",
+                f"/openapi/v3/{value}",
                 f"/debug/pprof/profile?seconds={value}.",
-                f"/apis/apps/v1/namespaces/default/deployments/{value}/scale", f"/{value}",
-            ):  # fmt: skip
+                f"/apis/apps/v1/namespaces/default/deployments/{value}/scale",
+                f"/{value}",
+            ):
                 answered(await api.get(path), path[:80])
 
 
 async def test_no_header_makes_the_server_fail(api: Any, caplog: pytest.LogCaptureFixture) -> None:
     names = (
-        "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-a", "accept", "content-type",
-        "accept-encoding", "authorization", "if-none-match", "user-agent", "traceparent", "audit-id", "origin",
-        "sec-websocket-protocol", "x-forwarded-for",
-    )  # fmt: skip
+        "impersonate-user",
+        "impersonate-group",
+        "impersonate-uid",
+        "impersonate-extra-a",
+        "accept",
+        "content-type",
+        "accept-encoding",
+        "authorization",
+        "if-none-match",
+        "user-agent",
+        "traceparent",
+        "audit-id",
+        "origin",
+        "sec-websocket-protocol",
+        "x-forwarded-for",
+    )
     with no_traceback(caplog):
         for name in names:
             for text in TEXTS:
@@ -321,9 +439,12 @@ async def test_no_options_of_a_delete_make_the_server_fail(
     await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
     await api.post(f"/api/v1/namespaces/{namespace}/pods", {**POD, "metadata": {"name": "p"}})
     options = {
-        "gracePeriodSeconds": 1, "preconditions": {"uid": "u", "resourceVersion": "1"}, "propagationPolicy": "Orphan",
-        "dryRun": ["All"], "orphanDependents": True,
-    }  # fmt: skip
+        "gracePeriodSeconds": 1,
+        "preconditions": {"uid": "u", "resourceVersion": "1"},
+        "propagationPolicy": "Orphan",
+        "dryRun": ["All"],
+        "orphanDependents": True,
+    }
     with no_traceback(caplog):
         for path in places(options):
             for value in (*TOKENS, *map(json.dumps, TEXTS), "9223372036854775807", "-9223372036854775808"):

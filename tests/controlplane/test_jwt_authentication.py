@@ -53,11 +53,9 @@ class HttpsIssuer:
 
     def configuration(self, prefix: str = "acme:", **more: Any) -> str:
         authenticator = {
-            "issuer": {
-                "url": self.url, "certificateAuthority": self._files.ca.read_text(), "audiences": ["steersman"]
-            },
+            "issuer": {"url": self.url, "certificateAuthority": self._files.ca.read_text(), "audiences": ["steersman"]},
             "claimMappings": {"username": {"claim": "sub", "prefix": prefix}},
-        }  # fmt: skip
+        }
         document = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
         return json.dumps({**document, "jwt": [authenticator], **more})
 
@@ -118,9 +116,11 @@ async def test_tokens_of_an_issuer_count_and_a_new_file_too(
 
 async def test_flags_name_an_issuer_too(issuer: HttpsIssuer, tmp_path: Path, keys_folder: Path) -> None:
     given = {
-        "oidc_issuer_url": issuer.url, "oidc_client_id": "steersman", "oidc_ca_file": str(tmp_path / "issuer/ca.crt"),
+        "oidc_issuer_url": issuer.url,
+        "oidc_client_id": "steersman",
+        "oidc_ca_file": str(tmp_path / "issuer/ca.crt"),
         "oidc_required_claim": {"hd": "acme"},
-    }  # fmt: skip
+    }
     async with Environment(folder=keys_folder, **given) as environment:
         await becomes(environment, token(iss=issuer.url, hd="acme"), f"{issuer.url}#jane")
         assert await whoami(environment, token(iss=issuer.url)) == ""
@@ -135,7 +135,7 @@ async def test_flags_name_an_issuer_too(issuer: HttpsIssuer, tmp_path: Path, key
         ({"authentication_config": "FILE", "oidc_client_id": "x"}, "mutually exclusive"),
         ({"authentication_config": "FILE"}, "failed to load authentication configuration from file"),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_used_stops_the_start(
     options: dict[str, Any], text: str, tmp_path: Path, keys_folder: Path
 ) -> None:

@@ -138,9 +138,11 @@ async def test_every_verb(
 
 APPLY = "application/apply-patch+yaml"
 POD = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": MANY},
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "labels": MANY},
     "spec": {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0},
-}  # fmt: skip
+}
 
 
 async def done(
@@ -156,11 +158,9 @@ async def test_views_of_large_objects(api: Any, namespace: str, on_the_loop: lis
         "metadata": {"name": "web", "labels": MANY},
         "spec": {
             "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}
-            },
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
         },
-    }  # fmt: skip
+    }
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     await done(api, "POST", path, deployment)
     scale = await done(api, "GET", f"{path}/web/scale")
@@ -220,8 +220,9 @@ async def test_what_admission_reads(api: Any, on_the_loop: list[str]) -> None:
     limits += [{"type": f"example.com/{number}", "max": {"cpu": "1"}} for number in range(1_000)]
     hard = {f"count/things-{number}.example.com": "1" for number in range(2_000)} | {"pods": "2", "requests.cpu": "3"}
     annotations = {
-        "storageclass.kubernetes.io/is-default-class": "true", "ingressclass.kubernetes.io/is-default-class": "true",
-    }  # fmt: skip
+        "storageclass.kubernetes.io/is-default-class": "true",
+        "ingressclass.kubernetes.io/is-default-class": "true",
+    }
     classes = {
         "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 7},
         "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "h", "overhead": {"podFixed": {"cpu": "1m"}}},

@@ -41,9 +41,7 @@ class SlowForPods(MemoryStorage):
 
 
 @pytest.fixture
-async def late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[ControlPlane, SlowForPods]]:  # fmt: skip
+async def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[ControlPlane, SlowForPods]]:
     storage = SlowForPods()
 
     async def opened(*_: Any) -> SlowForPods:
@@ -51,9 +49,7 @@ async def late(
 
     monkeypatch.setattr(control_plane, "open_storage", opened)
     monkeypatch.setattr("steersman.controlplane.stores._RETRY", 0.01)
-    plane = ControlPlane(
-        Options(data_dir=tmp_path, listen=False, storage="memory", storage_initialization_timeout=0.3)
-    )  # fmt: skip
+    plane = ControlPlane(Options(data_dir=tmp_path, listen=False, storage="memory", storage_initialization_timeout=0.3))
     await plane.start()
     yield plane, storage
     await plane.stop()

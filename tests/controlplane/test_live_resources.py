@@ -26,9 +26,12 @@ APPLY = "application/apply-patch+yaml"
 
 def resource(plural: str = "gadgets", kind: str = "Gadget", group: str = "e.x") -> Resource[Any]:
     return Resource(
-        kind=OpenKind(GroupVersionKind(group, "v1", kind)), plural=plural, name_validator=name_is_dns_subdomain,
-        short_names=(plural[:2],), columns=(Column("Color", lambda each: each.content.get("color", "")), AGE),
-    )  # fmt: skip
+        kind=OpenKind(GroupVersionKind(group, "v1", kind)),
+        plural=plural,
+        name_validator=name_is_dns_subdomain,
+        short_names=(plural[:2],),
+        columns=(Column("Color", lambda each: each.content.get("color", "")), AGE),
+    )
 
 
 def gadget(name: str, **content: Any) -> dict[str, Any]:
@@ -200,9 +203,11 @@ async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answere
 
     cacher.start = never
     requests = [
-        client.get(GADGETS), client.get(f"{GADGETS}/a"), client.post(GADGETS, gadget("a")),
+        client.get(GADGETS),
+        client.get(f"{GADGETS}/a"),
+        client.post(GADGETS, gadget("a")),
         client.get(f"{GADGETS}?watch=1"),
-    ]  # fmt: skip
+    ]
     waiting = [asyncio.ensure_future(each) for each in requests]
     await asked.wait()
     await plane.withdraw("e.x", "gadgets")

@@ -24,7 +24,7 @@ def a_pod(name: str, volumes: list[dict[str, Any]], node: str = "n", **more: Any
 async def started(start_control_plane: Any, client_of: Any) -> Client:
     plane = await start_control_plane(
         authorization_mode=("Node", "RBAC"), disable_admission_plugins=("ServiceAccount",)
-    )  # fmt: skip
+    )
     client: Client = client_of(plane)
     for name in ("a", "b"):
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
@@ -45,13 +45,16 @@ async def test_what_is_written_counts_at_once(start_control_plane, client_of):
 async def test_through_a_claim_and_its_volume(start_control_plane, client_of):
     client = await started(start_control_plane, client_of)
     volume = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
         "spec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
             "claimRef": {"namespace": "default", "name": "claim"},
             "csi": {"driver": "d", "volumeHandle": "h", "nodeStageSecretRef": {"name": "b", "namespace": "default"}},
         },
-    }  # fmt: skip
+    }
     assert (await client.post("/api/v1/persistentvolumes", volume)).status == 201
     assert await code(client, "/api/v1/persistentvolumes/pv") == 403
     pod = a_pod("p", [{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}])

@@ -243,9 +243,14 @@ async def test_versions_are_there_after_a_restart_that_turns_them_on_and_gone_af
     assert (before[0], during[0]) == (["v1"], ["v1", "v1beta1"])
     assert during[1] - before[1] == {
         f"v1beta1.{group}"
-        for group in ("admissionregistration.k8s.io", "coordination.k8s.io", "networking.k8s.io", "resource.k8s.io",
-                      "storage.k8s.io")
-    }  # fmt: skip
+        for group in (
+            "admissionregistration.k8s.io",
+            "coordination.k8s.io",
+            "networking.k8s.io",
+            "resource.k8s.io",
+            "storage.k8s.io",
+        )
+    }
     assert "apis/resource.k8s.io/v1beta1" in during[2] - before[2]
     assert "/apis/resource.k8s.io/v1beta1/resourceslices" in during[3]["paths"]
     assert "io.k8s.api.resource.v1beta1.BasicDevice" in during[3]["definitions"]

@@ -48,10 +48,12 @@ def test_flags_of_which_one_changes_another_are_warned_of(tmp_path: Path, flags:
 
 def test_usual_flags_are_not_warned_of(tmp_path: Path) -> None:
     usual = [
-        "--requestheader-username-headers=x-remote-user", "--service-account-max-token-expiration=8760h",
-        "--authorization-mode=Node,RBAC", "--strict-transport-security-directives=max-age=1,includeSubDomains,preload",
+        "--requestheader-username-headers=x-remote-user",
+        "--service-account-max-token-expiration=8760h",
+        "--authorization-mode=Node,RBAC",
+        "--strict-transport-security-directives=max-age=1,includeSubDomains,preload",
         "--service-account-jwks-uri=HTTPS://a",
-    ]  # fmt: skip
+    ]
     assert [*warnings_of(parse(usual, tmp_path))] == []
     off = ["--authorization-mode=AlwaysAllow", "--anonymous-auth=false"]
     assert [*warnings_of(parse(off, tmp_path))] == []

@@ -17,12 +17,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
     [
         ("/api/v1/namespaces/default/configmaps", "ConfigMap", "core.ConfigMap"),
         ("/apis/events.k8s.io/v1/namespaces/default/events", "Event", "core.Event"),
-        ("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "HorizontalPodAutoscaler",
-         "autoscaling.HorizontalPodAutoscaler"),
+        (
+            "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+            "autoscaling.HorizontalPodAutoscaler",
+        ),
         ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "Ingress", "networking.Ingress"),
         ("/api/v1/namespaces/default/serviceaccounts/a/token", "TokenRequest", "authentication.TokenRequest"),
     ],
-)  # fmt: skip
+)
 async def test_a_body_of_another_kind_is_refused(api: Any, path: str, kind: str, internal: str) -> None:
     answer = await api.post(path, POD)
     assert answer.status == 400

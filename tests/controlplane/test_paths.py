@@ -23,10 +23,14 @@ async def give(api: Any, user: str, rules: list[dict[str, list[str]]]) -> None:
     namespace = f"narrow-{user}"
     await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     await api.post(f"{RBAC}/namespaces/{namespace}/roles", {"metadata": {"name": "r"}, "rules": rules})
-    await api.post(f"{RBAC}/namespaces/{namespace}/rolebindings", {
-        "metadata": {"name": "r"}, "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
-        "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
-    })  # fmt: skip
+    await api.post(
+        f"{RBAC}/namespaces/{namespace}/rolebindings",
+        {
+            "metadata": {"name": "r"},
+            "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
+            "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
+        },
+    )
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -121,23 +125,28 @@ async def test_a_watch_of_a_cluster_is_not_below_a_namespace(narrow: Any) -> Non
         ("/api/v1/namespaces/default/pods//status", 400, "name must be provided"),
         ("/api/v1/namespaces/default/pods//status?fieldSelector=metadata.name=x", 400, "name must be provided"),
         ("/api/v1/namespaces/default%2Fpods", 200, None),
-        ("/api/v1/namespaces/default%252Fpods", 400,
-         "Name parameter invalid: \"default%2Fpods\": may not contain '%'"),
+        ("/api/v1/namespaces/default%252Fpods", 400, "Name parameter invalid: \"default%2Fpods\": may not contain '%'"),
         ("/api/v1/namespaces/../pods", 500, 'invalid key: "/pods/.."'),
         ("/api/v1/namespaces/../pods?fieldSelector=metadata.name=a", 500, 'invalid key: "/pods/../a"'),
         ("/api/v1/watch/namespaces/../pods/a", 500, 'invalid key: "/pods/../a"'),
         ("/api/v1/namespaces/../pods?fieldSelector=metadata.name=a/b", 500, 'invalid key: "/pods/.."'),
         ("/api/v1/namespaces/%2e/pods/x", 500, 'invalid key: "/pods/./x"'),
-        ("/api/v1/watch/namespaces/default?fieldSelector=metadata.name=other", 400,
-         "fieldSelector metadata.name doesn't match requested name"),
-        ("/api/v1/watch/namespaces/default?fieldSelector=status.phase=Active", 400,
-         "fieldSelector metadata.name doesn't match requested name"),
+        (
+            "/api/v1/watch/namespaces/default?fieldSelector=metadata.name=other",
+            400,
+            "fieldSelector metadata.name doesn't match requested name",
+        ),
+        (
+            "/api/v1/watch/namespaces/default?fieldSelector=status.phase=Active",
+            400,
+            "fieldSelector metadata.name doesn't match requested name",
+        ),
         ("/api/v1/namespaces?fieldSelector=name=default", 400, "field label not supported: name"),
         ("/api/v1/namespaces?fieldSelector=metadata.namespace=a", 400, "field label not supported: metadata.namespace"),
         ("/api/v1/persistentvolumes?fieldSelector=metadata.namespace=a", 200, None),
         ("/api/v1/namespaces/default/pods/%zz", 400, "400 Bad Request"),
     ],
-)  # fmt: skip
+)
 async def test_odd_paths_are_what_they_are_upstream(api: Any, path: str, status: int, message: str | None) -> None:
     answer = await api.get(path)
     assert answer.status == status, answer.body
@@ -171,16 +180,24 @@ async def test_nothing_is_deleted_across_namespaces(api: Any) -> None:
 
 
 async def test_events_are_told_apart_by_group_where_they_exist_already(api: Any) -> None:
-    event = {"metadata": {"name": "twice"}, "reportingController": "a.b/c", "reportingInstance": "i", "action": "a",
-             "reason": "r", "type": "Normal", "eventTime": "2026-01-01T00:00:00.000000Z"}  # fmt: skip
+    event = {
+        "metadata": {"name": "twice"},
+        "reportingController": "a.b/c",
+        "reportingInstance": "i",
+        "action": "a",
+        "reason": "r",
+        "type": "Normal",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+    }
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
     made = await api.post(path, {**event, "regarding": {"namespace": "default"}})
     assert made.status == 201, made.body
     again = await api.post(path, {**event, "regarding": {"namespace": "default"}})
     assert again.json()["message"] == 'events.events.k8s.io "twice" already exists'
-    old = await api.post("/api/v1/namespaces/default/events", {
-        **event, "reportingComponent": "a.b/c", "involvedObject": {"namespace": "default"},
-    })  # fmt: skip
+    old = await api.post(
+        "/api/v1/namespaces/default/events",
+        {**event, "reportingComponent": "a.b/c", "involvedObject": {"namespace": "default"}},
+    )
     assert old.json()["message"] == 'events "twice" already exists'
 
 
@@ -200,10 +217,21 @@ async def test_every_route_is_at_the_level_that_its_template_says(api: Any) -> N
 
 
 _JUDGES = {
-    "request_info.py", "installer.py", "metrics.py", "authorization.py", "max_in_flight.py", "watch_termination.py",
-    "instrument.py", "server.py", "journal.py", "given_metrics.py", "audit.py", "priority_and_fairness.py",
-    "fairness_paths.py", "defined_routes.py",
-}  # fmt: skip
+    "request_info.py",
+    "installer.py",
+    "metrics.py",
+    "authorization.py",
+    "max_in_flight.py",
+    "watch_termination.py",
+    "instrument.py",
+    "server.py",
+    "journal.py",
+    "given_metrics.py",
+    "audit.py",
+    "priority_and_fairness.py",
+    "fairness_paths.py",
+    "defined_routes.py",
+}
 """Who may read what the path says of a request's info: who makes it, judges it, counts it, records or tells of it,
 holds it against the route, gives it its turn, or has no route and answers for what was judged."""
 

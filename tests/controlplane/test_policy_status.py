@@ -17,16 +17,13 @@ from tests.apiextensions.cluster import Cluster
 from tools.compare_type_checking import RECORDED, comparable
 
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-DEPLOYMENTS = {
-    "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"],
-}  # fmt: skip
+DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
 UNDEFINED = {
     "fieldRef": "spec.validations[0].expression",
     "warning": (
-        "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'nothing'\n"
-        " | object.nothing == 1\n | ......^\n"
+        "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'nothing'\n | object.nothing == 1\n | ......^\n"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -83,10 +80,13 @@ async def test_it_is_written_as_the_controller_manager_writes_it(client: Client)
     (owner,) = (each for each in found["metadata"]["managedFields"] if each.get("subresource"))
     del owner["time"]
     assert owner == {
-        "manager": "validatingadmissionpolicy-status", "operation": "Apply", "subresource": "status",
-        "apiVersion": "admissionregistration.k8s.io/v1", "fieldsType": "FieldsV1",
+        "manager": "validatingadmissionpolicy-status",
+        "operation": "Apply",
+        "subresource": "status",
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "fieldsType": "FieldsV1",
         "fieldsV1": {"f:status": {"f:observedGeneration": {}, "f:typeChecking": {"f:expressionWarnings": {}}}},
-    }  # fmt: skip
+    }
 
 
 async def test_a_policy_is_checked_again_when_its_spec_has_changed(client: Client) -> None:

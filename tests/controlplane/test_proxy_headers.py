@@ -29,10 +29,13 @@ def proxies(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 def options(proxies: CertificateFiles, **more: Any) -> dict[str, Any]:
     return {
-        "listen": True, "requestheader_client_ca_file": str(proxies.ca),
-        "requestheader_username_headers": ("X-Remote-User",), "requestheader_group_headers": ("X-Remote-Group",),
-        "requestheader_extra_headers_prefix": ("X-Remote-Extra-",), **more,
-    }  # fmt: skip
+        "listen": True,
+        "requestheader_client_ca_file": str(proxies.ca),
+        "requestheader_username_headers": ("X-Remote-User",),
+        "requestheader_group_headers": ("X-Remote-Group",),
+        "requestheader_extra_headers_prefix": ("X-Remote-Extra-",),
+        **more,
+    }
 
 
 @pytest.fixture
@@ -89,9 +92,13 @@ async def test_aggregated_servers_are_told(environment: Environment, proxies: Ce
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     data = (await environment.client().get(path)).json()["data"]
     assert data.keys() == {
-        "client-ca-file", "requestheader-client-ca-file", "requestheader-username-headers",
-        "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names",
-    }  # fmt: skip
+        "client-ca-file",
+        "requestheader-client-ca-file",
+        "requestheader-username-headers",
+        "requestheader-group-headers",
+        "requestheader-extra-headers-prefix",
+        "requestheader-allowed-names",
+    }
     assert data["requestheader-client-ca-file"] == proxies.ca.read_text()
     assert data["requestheader-group-headers"] == '["X-Remote-Group"]'
     assert data["requestheader-allowed-names"] == "[]"

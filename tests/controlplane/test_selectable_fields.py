@@ -25,9 +25,8 @@ def bodies_of(resource: Resource[Any]) -> list[dict[str, Any]]:
     """The samples of a resource as they are stored, and an object that has nothing."""
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     found = [
-        each.body for each in every_sample()
-        if each.resource.plural == resource.plural and each.api_version == version
-    ]  # fmt: skip
+        each.body for each in every_sample() if each.resource.plural == resource.plural and each.api_version == version
+    ]
     assert found
     return [*({name: each[name] for name in each if name not in ("kind", "apiVersion")} for each in found), {}]
 

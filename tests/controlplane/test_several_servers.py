@@ -116,10 +116,15 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Serv
     assert complaints(caplog) == []
     changed = {key for key, each in servers.store._values.items() if before.get(key) != each.value}
     assert {key.removeprefix("/registry/").partition("/apiserver-")[0] for key in changed} == {
-        "steersman.stored-versions/servers", "steersman.stored-versions/store",
-        "masterleases/192.0.2.2", "peerserverleases", "leases/kube-system", "services/endpoints/default/kubernetes",
-        "endpointslices/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication",
-    }  # fmt: skip
+        "steersman.stored-versions/servers",
+        "steersman.stored-versions/store",
+        "masterleases/192.0.2.2",
+        "peerserverleases",
+        "leases/kube-system",
+        "services/endpoints/default/kubernetes",
+        "endpointslices/default/kubernetes",
+        "configmaps/kube-system/extension-apiserver-authentication",
+    }
     both = await servers.running[1].objects("", "configmaps").find(*AUTHENTICATION_INFO)
     assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
 

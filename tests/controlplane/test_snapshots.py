@@ -31,8 +31,11 @@ def service(name: str) -> dict[str, Any]:
 def definition(plural: str, kind: str) -> dict[str, Any]:
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     spec = {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]
-    }  # fmt: skip
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": plural, "kind": kind},
+        "versions": [version],
+    }
     return {"metadata": {"name": f"{plural}.example.com"}, "spec": spec}
 
 

@@ -31,8 +31,9 @@ def test_a_suite_that_openssl_does_not_have_is_no_mistake() -> None:
 
 def test_an_insecure_suite_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     assert cipher_suites(("TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")) == [
-        "AES128-SHA", "ECDHE-RSA-AES128-GCM-SHA256",
-    ]  # fmt: skip
+        "AES128-SHA",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+    ]
     assert [each.getMessage() for each in caplog.records] == [
         "Use of insecure cipher 'TLS_RSA_WITH_AES_128_CBC_SHA' detected."
     ]

@@ -71,9 +71,12 @@ async def servers(etcd: EtcdProcess, tmp_path: Path, monkeypatch: pytest.MonkeyP
     planes = []
     for number in (1, 2):
         options = Options(
-            data_dir=tmp_path / "both", listen=False, etcd_servers=(etcd.url,), allow_privileged=True,
+            data_dir=tmp_path / "both",
+            listen=False,
+            etcd_servers=(etcd.url,),
+            allow_privileged=True,
             advertise_address=f"192.0.2.{number}",
-        )  # fmt: skip
+        )
         planes.append(ControlPlane(options))
         await planes[-1].start()
     defaults = Cacher.wait_fresh.__kwdefaults__
@@ -174,15 +177,15 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
     """Of a CONNECT, too, for which nothing else looks a namespace up."""
     group = "/apis/admissionregistration.k8s.io/v1"
     rule = {
-        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "CONNECT"],
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "CONNECT"],
         "resources": ["configmaps", "services/proxy"],
-    }  # fmt: skip
+    }
     spec = {
-        "matchConstraints": {
-            "resourceRules": [rule], "namespaceSelector": {"matchLabels": {"kept": "yes"}},
-        },
+        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": {"matchLabels": {"kept": "yes"}}},
         "validations": [{"expression": "false", "message": "it is kept"}],
-    }  # fmt: skip
+    }
     await servers.back()
     await servers.make(f"{group}/validatingadmissionpolicies", "keep", spec=spec)
     binding = {"policyName": "keep", "validationActions": ["Deny"]}

@@ -64,8 +64,10 @@ def test_shells_are_shown_as_consoles(path: Path) -> None:
 def test_commands_that_go_on_in_the_next_line_and_documents_are_one_command() -> None:
     block = "$ a \\\n  b\n1\n$ c <<END\nx\n$ y\nEND\n2\n3\n$ d\n"
     assert [(each.command, each.told) for each in steps(block)] == [
-        ("a \\\n  b", ["1"]), ("c <<END\nx\n$ y\nEND", ["2", "3"]), ("d", []),
-    ]  # fmt: skip
+        ("a \\\n  b", ["1"]),
+        ("c <<END\nx\n$ y\nEND", ["2", "3"]),
+        ("d", []),
+    ]
 
 
 def test_a_reader_finds_what_is_not_as_it_is_told(tmp_path: Path) -> None:

@@ -118,10 +118,16 @@ def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(compat
     for resource, other in ON_REQUEST:
         default, warning = (other or resource).kind.has_defaults, (other or resource).deprecation_warning
         subresources = ", ".join(each.name for each in resource.subresources)
-        expected.add((
-            api_version(resource, other), resource.plural, "yes" if default else "none", resource.version,
-            "yes" if warning else "no", subresources,
-        ))  # fmt: skip
+        expected.add(
+            (
+                api_version(resource, other),
+                resource.plural,
+                "yes" if default else "none",
+                resource.version,
+                "yes" if warning else "no",
+                subresources,
+            )
+        )
     assert set(compatibility.table("Versions that are off by default")) == expected
 
 

@@ -35,9 +35,14 @@ asyncio.run(serve())
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_what_an_example_declares_is_served(number: int, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", EXAMPLES[number] + SERVED, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True,
-        timeout=120, check=False, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
-    )  # fmt: skip
+        [sys.executable, "-c", EXAMPLES[number] + SERVED, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )
     assert (done.returncode, done.stderr) == (0, "")
     if "print([" in EXAMPLES[number]:
         assert done.stdout == "[2]\n"
@@ -112,8 +117,13 @@ def test_programs_with_the_public_names_are_checked_strictly(tmp_path: Path) -> 
     program.write_text(TYPED)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)],
-        capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path, env={**os.environ, "MYPYPATH": ""},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": ""},
+    )
     assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
 
 

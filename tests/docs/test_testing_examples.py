@@ -50,9 +50,14 @@ def test_the_example_in_go_runs(tmp_path: Path) -> None:
     (tmp_path / "rollout_test.go").write_text(example)
     programs = assets.make(tmp_path / "home", 1)
     done = subprocess.run(
-        [go, "test", "-count=1", "."], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        [go, "test", "-count=1", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
         env={**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "KUBEBUILDER_ASSETS": str(programs)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -69,9 +74,14 @@ def test_the_example_in_java_runs(tmp_path: Path) -> None:
     (tests / "RolloutTest.java").write_text(example)
     programs = assets.make(tmp_path / "home", 1)
     done = subprocess.run(
-        [maven, "-q", "-B", "test"], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        [maven, "-q", "-B", "test"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
         env={**os.environ, "KUBE_API_TEST_DIR": str(programs.parents[1])},
-    )  # fmt: skip
+    )
     if "Could not resolve dependencies" in done.stdout or "could not be resolved" in done.stdout:
         pytest.skip("Maven gets no packages here")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -54,9 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
 
 
 @pytest.fixture
-def cluster_kubectl(
-    kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ServerProcess
-) -> Iterator[Kubectl]:  # fmt: skip
+def cluster_kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ServerProcess) -> Iterator[Kubectl]:
     """kubectl for the module's cluster, in a fresh namespace that goes with the test."""
     kubectl = kubectl_for(cluster, f"e2e-{next(_NUMBERS)}")
     kubectl("create", "namespace", kubectl.namespace)

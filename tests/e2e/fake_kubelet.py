@@ -157,9 +157,11 @@ class Kubelet:
     async def _handle(self, request: Request) -> Response:
         parts = [unquote(part) for part in request.path.strip("/").split("/")]
         query = parse_qs(request.query)
-        client = "" if request.peer.certificate is None else x509.load_der_x509_certificate(
-            request.peer.certificate
-        ).subject.rfc4514_string()  # fmt: skip
+        client = (
+            ""
+            if request.peer.certificate is None
+            else x509.load_der_x509_certificate(request.peer.certificate).subject.rfc4514_string()
+        )
         headers = {**request.headers, "host": request.host}
         self.seen.append(Seen(request.method, request.path, query, headers, client))
         answers: dict[str, Callable[[Request, list[str], dict[str, list[str]]], Any]] = {

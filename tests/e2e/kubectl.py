@@ -44,9 +44,14 @@ class Kubectl:
     def run(self, *arguments: str, stdin: str = "", editor: str = "") -> subprocess.CompletedProcess[str]:
         """Runs it, whatever comes of it. `editor` is the command that it has files edited with."""
         return subprocess.run(
-            self._arguments(arguments), input=stdin, env={**self.environment, "KUBE_EDITOR": editor},
-            capture_output=True, text=True, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            self._arguments(arguments),
+            input=stdin,
+            env={**self.environment, "KUBE_EDITOR": editor},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def __call__(self, *arguments: str, stdin: str = "", editor: str = "") -> str:
         """Runs it; what it prints. An exit code other than 0 fails the test."""
@@ -72,9 +77,12 @@ class Kubectl:
     def following(self, *arguments: str) -> Iterator[Iterator[str]]:
         """Runs one that goes on, e.g. a watch: its lines as they come, each within PATIENCE. Killed at the end."""
         process = subprocess.Popen(
-            self._arguments(arguments), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            self._arguments(arguments),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-        )  # fmt: skip
+        )
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:

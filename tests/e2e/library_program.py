@@ -35,9 +35,13 @@ class Program:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [self._kubectl, *arguments], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            [self._kubectl, *arguments],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def kubectl(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         process = self.start(*arguments)

@@ -17,24 +17,27 @@ from steersman.server.certificates import CertificateFiles
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 ROOT = f"/apis/{GROUP}/{VERSION}"
-NODES = {
-    "name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"],
-}  # fmt: skip
+NODES = {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"]}
 PODS = {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
 _TYPES = "io.k8s.metrics.pkg.apis.metrics.v1beta1"
 _COMMON = {
-    "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
-    "timestamp": {"type": "string", "format": "date-time"}, "window": {"type": "string"},
-}  # fmt: skip
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+    "timestamp": {"type": "string", "format": "date-time"},
+    "window": {"type": "string"},
+}
 _USAGE = {"type": "object", "additionalProperties": {"type": "string"}, "description": "The memory usage."}
 _CONTAINERS = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}
 SCHEMAS = {
     f"{_TYPES}.{kind}": {
-        "description": f"{kind} sets resource usage metrics.", "type": "object", "properties": {**_COMMON, **own},
+        "description": f"{kind} sets resource usage metrics.",
+        "type": "object",
+        "properties": {**_COMMON, **own},
         "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": kind}],
     }
     for kind, own in (("NodeMetrics", {"usage": _USAGE}), ("PodMetrics", {"containers": _CONTAINERS}))
-}  # fmt: skip
+}
 Usage = dict[str, str]
 
 
@@ -68,9 +71,11 @@ class MetricsServer:
         """The body for a path; None if there is nothing."""
         if path == ROOT:
             return {
-                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}",
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": f"{GROUP}/{VERSION}",
                 "resources": [NODES, PODS],
-            }  # fmt: skip
+            }
         if path == "/openapi/v2":
             return {
                 "swagger": "2.0",
@@ -127,9 +132,10 @@ def _paths(version: int) -> Any:
     reference = {"$ref": f"#/{'definitions' if version == 2 else 'components/schemas'}/{_TYPES}.NodeMetrics"}
     schema = {"schema": reference} if version == 2 else {"content": {"application/json": {"schema": reference}}}
     read = {
-        "operationId": "readMetricsV1beta1NodeMetrics", "responses": {"200": {"description": "OK", **schema}},
+        "operationId": "readMetricsV1beta1NodeMetrics",
+        "responses": {"200": {"description": "OK", **schema}},
         "x-kubernetes-group-version-kind": {"group": GROUP, "version": VERSION, "kind": "NodeMetrics"},
-    }  # fmt: skip
+    }
     return {f"{ROOT}/nodes/{{name}}": {"get": read}}
 
 
@@ -158,17 +164,46 @@ def manifests(server: MetricsServer) -> str:
     service = {"name": "metrics-server", "namespace": "kube-system"}
     labels = {"k8s-app": "metrics-server"}
     gathered = {f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in ("admin", "edit", "view")}
-    return json.dumps({"kind": "List", "apiVersion": "v1", "items": [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {**service, "labels": labels},
-         "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}]}},
-        {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-         "metadata": {**service, "labels": {"kubernetes.io/service-name": "metrics-server"}},
-         "endpoints": [{"addresses": [server.host]}], "ports": [{"name": "https", "port": server.port}]},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-         "metadata": {"name": "system:aggregated-metrics-reader", "labels": labels | gathered},
-         "rules": [{"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}]},
-        {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-         "metadata": {"name": f"{VERSION}.{GROUP}", "labels": labels},
-         "spec": {"group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 100,
-                  "service": service, "caBundle": server.ca_bundle}},
-    ]})  # fmt: skip
+    return json.dumps(
+        {
+            "kind": "List",
+            "apiVersion": "v1",
+            "items": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "metadata": {**service, "labels": labels},
+                    "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}]},
+                },
+                {
+                    "apiVersion": "discovery.k8s.io/v1",
+                    "kind": "EndpointSlice",
+                    "addressType": "IPv4",
+                    "metadata": {**service, "labels": {"kubernetes.io/service-name": "metrics-server"}},
+                    "endpoints": [{"addresses": [server.host]}],
+                    "ports": [{"name": "https", "port": server.port}],
+                },
+                {
+                    "apiVersion": "rbac.authorization.k8s.io/v1",
+                    "kind": "ClusterRole",
+                    "metadata": {"name": "system:aggregated-metrics-reader", "labels": labels | gathered},
+                    "rules": [
+                        {"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}
+                    ],
+                },
+                {
+                    "apiVersion": "apiregistration.k8s.io/v1",
+                    "kind": "APIService",
+                    "metadata": {"name": f"{VERSION}.{GROUP}", "labels": labels},
+                    "spec": {
+                        "group": GROUP,
+                        "version": VERSION,
+                        "groupPriorityMinimum": 100,
+                        "versionPriority": 100,
+                        "service": service,
+                        "caBundle": server.ca_bundle,
+                    },
+                },
+            ],
+        }
+    )

@@ -83,9 +83,12 @@ class Reader:
     """
 
     def __init__(
-        self, folder: Path, kubectl: str, skipped: Mapping[str, str] | None = None,
+        self,
+        folder: Path,
+        kubectl: str,
+        skipped: Mapping[str, str] | None = None,
         ports: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.folder = folder / "home"
         self.folder.mkdir()
         self._skipped = skipped or {}
@@ -102,10 +105,16 @@ class Reader:
         environment = {name: value for name, value in os.environ.items() if name not in given}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         self._shell = subprocess.Popen(
-            ["bash", "--norc"], cwd=self.folder, text=True, bufsize=1, start_new_session=True,
+            ["bash", "--norc"],
+            cwd=self.folder,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
             env={**environment, "HOME": str(self.folder), "PATH": path},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -218,9 +227,11 @@ class Reader:
             os.killpg(self._shell.pid, signal.SIGTERM)
         for folder in self.folder.glob("**/up.pid"):
             subprocess.run(
-                [sys.executable, "-m", "steersman.cli", "down", "--data-dir", str(folder.parent)], capture_output=True,
-                timeout=_PATIENCE, check=False,
-            )  # fmt: skip
+                [sys.executable, "-m", "steersman.cli", "down", "--data-dir", str(folder.parent)],
+                capture_output=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
         self._shell.kill()
         self._shell.wait()
         assert self._shell.stdin is not None

@@ -26,8 +26,19 @@ _CANARY: Final = "canary"
 _PUBLIC: Final = {"ca.crt", "apiserver.crt", "admin.crt", "certificates.json"}
 """Files in the data folder that anybody may read."""
 _NAMESPACE: Final = "/api/v1/namespaces/default"
-_PAGES: Final = ("/metrics", "/version", "/flagz", "/statusz", "/healthz?verbose", "/readyz?verbose", "/livez?verbose",
-                 "/debug/flags/", "/logs/", "/configz", "/debug/api_priority_and_fairness/dump_requests")  # fmt: skip
+_PAGES: Final = (
+    "/metrics",
+    "/version",
+    "/flagz",
+    "/statusz",
+    "/healthz?verbose",
+    "/readyz?verbose",
+    "/livez?verbose",
+    "/debug/flags/",
+    "/logs/",
+    "/configz",
+    "/debug/api_priority_and_fairness/dump_requests",
+)
 
 _ENCRYPTION_KEY: Final = base64.b64encode(b"canary-of-32-bytes-for-secretbox").decode()
 
@@ -40,11 +51,18 @@ def canary(name: str) -> str:
 def kubeconfig(folder: Path, name: str, user: dict[str, Any], server: str = "https://127.0.0.1:9/hook") -> Path:
     """How to reach a webhook that nobody answers for."""
     path = folder / f"{name}.kubeconfig"
-    path.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "k", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
-        "users": [{"name": "u", "user": user}], "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-    }))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "clusters": [{"name": "k", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+                "users": [{"name": "u", "user": user}],
+                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            }
+        )
+    )
     path.chmod(0o600)
     return path
 
@@ -85,16 +103,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     before = os.umask(0)
     try:
         process = ServerProcess(
-            folder / "data", WITHOUT_ACCOUNTS, "--v=10", f"--token-auth-file={tokens}", "--enable-bootstrap-token-auth",
+            folder / "data",
+            WITHOUT_ACCOUNTS,
+            "--v=10",
+            f"--token-auth-file={tokens}",
+            "--enable-bootstrap-token-auth",
             f"--encryption-provider-config={encrypted}",
-            f"--service-account-signing-key-file={signing}", f"--kubelet-client-key={kubelet.client.key_file}",
-            f"--kubelet-client-certificate={kubelet.client.cert_file}", "--authorization-mode=Node,RBAC,Webhook",
-            f"--audit-policy-file={policy}", f"--audit-log-path={folder}/logs/audit.log",
-            "--audit-webhook-batch-max-wait=1s", "--audit-webhook-initial-backoff=50ms",
-            "--oidc-issuer-url=https://127.0.0.1:9", "--oidc-client-id=c",
+            f"--service-account-signing-key-file={signing}",
+            f"--kubelet-client-key={kubelet.client.key_file}",
+            f"--kubelet-client-certificate={kubelet.client.cert_file}",
+            "--authorization-mode=Node,RBAC,Webhook",
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={folder}/logs/audit.log",
+            "--audit-webhook-batch-max-wait=1s",
+            "--audit-webhook-initial-backoff=50ms",
+            "--oidc-issuer-url=https://127.0.0.1:9",
+            "--oidc-client-id=c",
             "--authentication-token-webhook-cache-ttl=0s",
             *(f"--{flag}={path}" for flag, path in webhooks.items()),
-        )  # fmt: skip
+        )
         with process:
             os.umask(before)
             yield process
@@ -104,13 +131,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def _asked(server: ServerProcess) -> tuple[list[str], list[str]]:
     """Uses every secret; which there are, and what was answered where nothing of them may be."""
-    secrets = [canary(name) for name in ("token-file", "authn-webhook", "authz-password", "audit-webhook",
-                                         "url-password", "bearer", "basic", "cookie", "bootstrap", "data",
-                                         "proxied")]  # fmt: skip
+    secrets = [
+        canary(name)
+        for name in (
+            "token-file",
+            "authn-webhook",
+            "authz-password",
+            "audit-webhook",
+            "url-password",
+            "bearer",
+            "basic",
+            "cookie",
+            "bootstrap",
+            "data",
+            "proxied",
+        )
+    ]
     answers = []
     encoded = base64.b64encode(canary("data").encode()).decode()
-    unsigned = [jwt({"iss": issuer, "sub": canary("claim"), "aud": "c", "exp": 4_000_000_000}) for issuer in
-                ("https://127.0.0.1:9", "https://kubernetes.default.svc.cluster.local", "https://nobody")]  # fmt: skip
+    unsigned = [
+        jwt({"iss": issuer, "sub": canary("claim"), "aud": "c", "exp": 4_000_000_000})
+        for issuer in ("https://127.0.0.1:9", "https://kubernetes.default.svc.cluster.local", "https://nobody")
+    ]
     with server.client() as client:
 
         def ask(method: str, path: str, body: Any = None, **headers: str) -> None:
@@ -125,9 +167,15 @@ def _asked(server: ServerProcess) -> tuple[list[str], list[str]]:
         ask("POST", f"{_NAMESPACE}/secrets", {"metadata": {"name": "A_"}, "data": {"a": encoded}})
         ask("POST", f"{_NAMESPACE}/secrets", {"metadata": {"name": "a"}, "data": {"a": canary("data")}})
         client.request("POST", f"{_NAMESPACE}/secrets", {"metadata": {"name": "a"}, "data": {"a": encoded}})
-        made = {"metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token", "stringData": {
-            "token-id": "abcdef", "token-secret": canary("bootstrap"), "usage-bootstrap-authentication": "true",
-        }}  # fmt: skip
+        made = {
+            "metadata": {"name": "bootstrap-token-abcdef"},
+            "type": "bootstrap.kubernetes.io/token",
+            "stringData": {
+                "token-id": "abcdef",
+                "token-secret": canary("bootstrap"),
+                "usage-bootstrap-authentication": "true",
+            },
+        }
         client.request("POST", "/api/v1/namespaces/kube-system/secrets", made)
         client.request("POST", f"{_NAMESPACE}/serviceaccounts", {"metadata": {"name": "a"}})
         _, issued = client.request("POST", f"{_NAMESPACE}/serviceaccounts/a/token", {"spec": {}})

@@ -28,16 +28,25 @@ FEATURES = {
     "KUBE_FEATURE_ClientsPreferCBOR": "false",
 }
 OUTLASTING = {
-    "random writes are answered as they should be", "a leader stays the leader",
-    "a watch is resumed and misses nothing", "a controller with a work queue gets there",
+    "random writes are answered as they should be",
+    "a leader stays the leader",
+    "a watch is resumed and misses nothing",
+    "a controller with a work queue gets there",
     "a manager of controller-runtime gets there",
-    "informer: typed pods", "informer: dynamic configmaps", "informer: metadata deployments",
-}  # fmt: skip
+    "informer: typed pods",
+    "informer: dynamic configmaps",
+    "informer: metadata deployments",
+}
 ALL = OUTLASTING | {
-    "conflicts are retried", "a leader is elected, and followed by another", "a condition is waited for",
-    "a list comes in pages", "discovery and the RESTMapper agree", "OpenAPI describes every group version",
-    "events are counted", "subresources work",
-}  # fmt: skip
+    "conflicts are retried",
+    "a leader is elected, and followed by another",
+    "a condition is waited for",
+    "a list comes in pages",
+    "discovery and the RESTMapper agree",
+    "OpenAPI describes every group version",
+    "events are counted",
+    "subresources work",
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +65,11 @@ class Run:
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 [str(program), f"--kubeconfig={server.kubeconfig}", *arguments],
-                env={**os.environ, **FEATURES, **features}, stdout=subprocess.PIPE, stderr=said, text=True,
-            )  # fmt: skip
+                env={**os.environ, **FEATURES, **features},
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
 
     def wait_running(self, timeout: float = 60.0) -> None:
         """Waits until its informers have synced."""

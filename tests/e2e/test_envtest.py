@@ -34,9 +34,13 @@ def test_envtest_starts_uses_and_stops_a_control_plane_that_leaves_nothing(tmp_p
     program = build(SOURCE, tmp_path / "program")
     programs = assets.make(tmp_path / "home")
     done = subprocess.run(
-        [program], env={**os.environ, "KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+        [program],
+        env={**os.environ, "KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["users"] == ["alice of team, system:authenticated"]

@@ -77,9 +77,14 @@ class Helm:
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs it, whatever comes of it."""
         return subprocess.run(
-            [self._binary, *arguments], cwd=self.folder, env={**self._environment, **environment},
-            capture_output=True, text=True, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            [self._binary, *arguments],
+            cwd=self.folder,
+            env={**self._environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def __call__(self, *arguments: str, **environment: str) -> str:
         """Runs it; what it prints. An exit code other than 0 fails the test."""

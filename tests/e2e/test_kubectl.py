@@ -109,8 +109,15 @@ def test_run_and_get(kubectl):
 def test_describe_pod(kubectl):
     kubectl("run", "nginx", "--image=nginx:1.29", "--port=80", "--env=A=b")
     text = kubectl("describe", "pod", "nginx")
-    for line in (r"Name: +nginx", r"Namespace: +e2e-\d+", r"Labels: +run=nginx", r"Status: +Pending",
-                 r" +Image: +nginx:1\.29", r" +Port: +80/TCP", r"QoS Class: +BestEffort"):  # fmt: skip
+    for line in (
+        r"Name: +nginx",
+        r"Namespace: +e2e-\d+",
+        r"Labels: +run=nginx",
+        r"Status: +Pending",
+        r" +Image: +nginx:1\.29",
+        r" +Port: +80/TCP",
+        r"QoS Class: +BestEffort",
+    ):
         assert re.search(rf"^{line}$", text, re.MULTILINE), line
     assert re.search(r"^Events: +<none>$", text, re.MULTILINE)
 
@@ -138,10 +145,14 @@ def test_a_watch_shows_what_happens(kubectl):
 
 def test_events_are_listed(kubectl):
     event = {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "nginx.1"}, "type": "Warning", "reason": "Failed",
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "nginx.1"},
+        "type": "Warning",
+        "reason": "Failed",
         "message": "it did not work",
         "involvedObject": {"kind": "Pod", "name": "nginx", "namespace": kubectl.namespace},
-    }  # fmt: skip
+    }
     assert kubectl("get", "events") == ""
     kubectl.apply_file("create", event)
     row = rows(kubectl("get", "events"))[1]
@@ -163,16 +174,18 @@ CREATED = {
     "serviceaccount": ("create serviceaccount robot", "serviceaccount/robot"),
     "role": ("create role reader --verb=get,list --resource=pods", "role.rbac.authorization.k8s.io/reader"),
     "rolebinding": (
-        "create rolebinding readers --role=reader --user=alice", "rolebinding.rbac.authorization.k8s.io/readers",
+        "create rolebinding readers --role=reader --user=alice",
+        "rolebinding.rbac.authorization.k8s.io/readers",
     ),
     "job": ("create job once --image=busybox -- true", "job.batch/once"),
     "cronjob": ("create cronjob often --image=busybox --schedule=@hourly -- true", "cronjob.batch/often"),
     "ingress": ("create ingress front --rule=example.com/*=web:80", "ingress.networking.k8s.io/front"),
     "quota": ("create quota few --hard=pods=2", "resourcequota/few"),
     "poddisruptionbudget": (
-        "create poddisruptionbudget some --selector=a=b --min-available=1", "poddisruptionbudget.policy/some",
+        "create poddisruptionbudget some --selector=a=b --min-available=1",
+        "poddisruptionbudget.policy/some",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", CREATED)

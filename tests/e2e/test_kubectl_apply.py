@@ -21,9 +21,11 @@ def deployment(replicas: int | None = None, image: str = "nginx") -> dict[str, A
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": image}]}}
     spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
         "spec": spec if replicas is None else {**spec, "replicas": replicas},
-    }  # fmt: skip
+    }
 
 
 def apply(kubectl: Any, body: Any, *flags: str) -> str:
@@ -98,8 +100,9 @@ def test_taking_over_from_client_side_apply(kubectl):
     found = kubectl.json("get", "configmap", "settings")
     assert found["data"] == {"color": "red"}
     assert sorted(owners(kubectl, "configmap", "settings")) == [
-        ("kubectl", "Apply", ""), ("kubectl-last-applied", "Apply", ""),
-    ]  # fmt: skip
+        ("kubectl", "Apply", ""),
+        ("kubectl-last-applied", "Apply", ""),
+    ]
 
 
 def test_the_last_applied_annotation_is_kept_in_step(kubectl):

@@ -18,9 +18,11 @@ def deployment(*containers: dict[str, Any], **pod: Any) -> dict[str, Any]:
     """A Deployment `web` as a user's file has it."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": list(containers), **pod}}
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template},
-    }  # fmt: skip
+    }
 
 
 def containers(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -212,13 +214,20 @@ def keep_revision(kubectl, number: int) -> None:
     revision = {"deployment.kubernetes.io/revision": str(number)}
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": found["metadata"]["uid"]}
     kubectl("annotate", "deployment", "web", f"deployment.kubernetes.io/revision={number}", "--overwrite")
-    kubectl.apply_file("create", {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"name": f"web-{number}", "labels": labels, "annotations": revision,
-                     "ownerReferences": [owner | {"controller": True}]},
-        "spec": {"selector": {"matchLabels": labels},
-                 "template": {**template, "metadata": {"labels": labels}}},
-    })  # fmt: skip
+    kubectl.apply_file(
+        "create",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": f"web-{number}",
+                "labels": labels,
+                "annotations": revision,
+                "ownerReferences": [owner | {"controller": True}],
+            },
+            "spec": {"selector": {"matchLabels": labels}, "template": {**template, "metadata": {"labels": labels}}},
+        },
+    )
 
 
 def test_rollout_status_restart_pause_and_resume(kubectl):
@@ -255,13 +264,21 @@ def test_rollout_undo_of_a_daemon_set_takes_the_template_of_its_revision(kubectl
     uid = kubectl.json("get", "daemonset", "web")["metadata"]["uid"]
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": uid, "controller": True}
     for number in (1, 2):
-        template = {"$patch": "replace", "metadata": {"labels": {"app": "web"}},
-                    "spec": {"containers": [{"name": "one", "image": f"one:{number}"}]}}  # fmt: skip
-        kubectl.apply_file("create", {
-            "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": number,
-            "metadata": {"name": f"web-{number}", "labels": {"app": "web"}, "ownerReferences": [owner]},
-            "data": {"spec": {"template": template}},
-        })  # fmt: skip
+        template = {
+            "$patch": "replace",
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "one", "image": f"one:{number}"}]},
+        }
+        kubectl.apply_file(
+            "create",
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ControllerRevision",
+                "revision": number,
+                "metadata": {"name": f"web-{number}", "labels": {"app": "web"}, "ownerReferences": [owner]},
+                "data": {"spec": {"template": template}},
+            },
+        )
     assert "one:1" in kubectl("rollout", "history", "daemonset/web", "--revision=1")
     assert kubectl("rollout", "undo", "daemonset/web") == "daemonset.apps/web rolled back\n"
     assert container(kubectl, "daemonset/web")["image"] == "one:1"

@@ -26,8 +26,11 @@ def kubectl_up(kubectl_binary: str, tmp_path_factory: pytest.TempPathFactory) ->
     def run(*arguments: str, may_fail: bool = False) -> str:
         done = subprocess.run(
             [kubectl_binary, f"--kubeconfig={folder}/admin.kubeconfig", f"--cache-dir={folder}/cache", *arguments],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert may_fail or done.returncode == 0, done.stderr
         return done.stdout
 

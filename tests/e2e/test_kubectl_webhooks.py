@@ -59,9 +59,15 @@ def _follower(kubectl_binary: str, server: ServerProcess, folder: Path) -> Calla
     def follow(steps: Sequence[Step]) -> None:
         for command, told in steps:
             done = subprocess.run(
-                ["sh", "-c", command], cwd=folder, env=environment, timeout=TIMEOUT, check=False,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
+                ["sh", "-c", command],
+                cwd=folder,
+                env=environment,
+                timeout=TIMEOUT,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
             assert [line.rstrip() for line in done.stdout.splitlines()] == told.splitlines(), command
 
     return follow

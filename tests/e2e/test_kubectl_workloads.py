@@ -30,8 +30,11 @@ def test_a_deployment_is_rolled_out_changed_and_taken_back(cluster_kubectl: Kube
     assert [line.split()[0] for line in history if line[:1].isdigit()] == ["1", "2"]
     assert kubectl("rollout", "undo", "deployment/web") == "deployment.apps/web rolled back\n"
     rolled_out(kubectl, "deployment/web")
-    images = {each["spec"]["containers"][0]["image"] for each in kubectl.json("get", "pods")["items"]
-              if "deletionTimestamp" not in each["metadata"]}  # fmt: skip
+    images = {
+        each["spec"]["containers"][0]["image"]
+        for each in kubectl.json("get", "pods")["items"]
+        if "deletionTimestamp" not in each["metadata"]
+    }
     assert images == {"nginx:1"}
     kubectl("rollout", "restart", "deployment/web")
     rolled_out(kubectl, "deployment/web")
@@ -49,10 +52,13 @@ def test_a_rollout_that_is_paused_waits(cluster_kubectl: Kubectl) -> None:
     assert len(kubectl.json("get", "replicasets")["items"]) == 2
 
 
-@pytest.mark.parametrize(("kind", "told"), [
-    ("StatefulSet", "partitioned roll out complete|statefulset rolling update complete 2 pods at revision"),
-    ("DaemonSet", 'daemon set "set" successfully rolled out'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("StatefulSet", "partitioned roll out complete|statefulset rolling update complete 2 pods at revision"),
+        ("DaemonSet", 'daemon set "set" successfully rolled out'),
+    ],
+)
 def test_sets_are_rolled_out(cluster_kubectl: Kubectl, kind: str, told: str) -> None:
     kubectl = cluster_kubectl
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
@@ -101,9 +107,7 @@ def test_a_node_is_drained_and_taken_back(cluster_kubectl: Kubectl) -> None:
         assert kubectl("uncordon", "node-1") == "node/node-1 uncordoned\n"
 
 
-def test_what_runs_goes_on_after_kill_9(
-    kubectl_for: Callable[[ServerProcess, str], Kubectl], tmp_path: Path
-) -> None:  # fmt: skip
+def test_what_runs_goes_on_after_kill_9(kubectl_for: Callable[[ServerProcess, str], Kubectl], tmp_path: Path) -> None:
     """The nodes are the same ones, pods still run, and what was not finished is."""
     with ServerProcess(tmp_path / "data", "--nodes=2", verb="up") as cluster:
         kubectl = kubectl_for(cluster, "default")

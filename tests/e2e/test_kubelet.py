@@ -85,8 +85,12 @@ def test_log_options_reach_the_kubelet(kubectl: Kubectl, kubelet: Kubelet, pod: 
     options = ("--tail=1", "--previous", "--timestamps", "--since=5s", "--limit-bytes=100", "-c", "c")
     assert kubectl("logs", pod, *options) == "three\n"
     assert kubelet.last.query == {
-        "tailLines": ["1"], "previous": ["true"], "timestamps": ["true"], "sinceSeconds": ["5"], "limitBytes": ["100"],
-    }  # fmt: skip
+        "tailLines": ["1"],
+        "previous": ["true"],
+        "timestamps": ["true"],
+        "sinceSeconds": ["5"],
+        "limitBytes": ["100"],
+    }
     kubectl("logs", pod, "--since-time=2020-01-01T01:00:00+01:00")
     assert kubelet.last.query == {"sinceTime": ["2020-01-01T00:00:00Z"]}
 
@@ -265,17 +269,23 @@ async def test_failures_are_told_on_the_error_channel(server: ServerProcess, kub
         "dial tcp 127.0.0.1:1: connect: connection refused"
     )
     assert status == {
-        "metadata": {}, "status": "Failure", "message": f"Internal error occurred: {text}", "reason": "InternalError",
-        "details": {"causes": [{"message": text}]}, "code": 500,
-    }  # fmt: skip
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {text}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": text}]},
+        "code": 500,
+    }
     status = await failure(f"/{pod}/exec?command=refuse&stderr=1")
     assert status["message"] == "Internal error occurred: unable to upgrade connection: no commands here"
     status = await failure(f"/{pod}/exec?command=false&stdout=1")
     assert status == {
-        "metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "NonZeroExitCode",
         "message": "command terminated with non-zero exit code: command terminated with exit code 1",
         "details": {"causes": [{"reason": "ExitCode", "message": "1"}]},
-    }  # fmt: skip
+    }
     with pytest.raises(InvalidStatus) as caught:
         await websocket(server, f"{base}/down/exec?command=ls&stdout=1", "v4.channel.k8s.io").__aenter__()
     assert caught.value.response.status_code == 500

@@ -62,8 +62,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("cluster")
     process = ServerProcess(folder / "data")
     process.start()
-    common = [f"--{each}={process.kubeconfig}" for each in
-              ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")]  # fmt: skip
+    common = [
+        f"--{each}={process.kubeconfig}"
+        for each in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+    ]
     programs = []
     try:
         for program, *flags in ([manager, f"--root-ca-file={process.ca}"], [scheduler]):
@@ -118,8 +120,15 @@ def say(kubectl: Kubectl, pod: dict[str, Any], phase: str, **status: Any) -> Non
     """What a kubelet would say about a pod."""
     ready = {"type": "Ready", "status": "True" if phase == "Running" else "False", **status}
     told = {"phase": phase, "podIP": "10.1.0.7", "podIPs": [{"ip": "10.1.0.7"}], "conditions": [ready]}
-    kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge",
-            "-p", json.dumps({"status": told}))  # fmt: skip
+    kubectl(
+        "patch",
+        "pod",
+        pod["metadata"]["name"],
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps({"status": told}),
+    )
 
 
 def test_a_namespace_gets_what_its_pods_need(cluster: Kubectl) -> None:
@@ -169,11 +178,12 @@ def test_a_stateful_set_gets_its_volumes(cluster: Kubectl) -> None:
         "kind": "StatefulSet",
         "metadata": {"name": "db"},
         "spec": {
-            "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
             "template": {"metadata": {"labels": {"app": "db"}}, "spec": POD},
             "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
         },
-    }  # fmt: skip
+    }
     cluster.apply_file("create", volume, stateful_set)
     [pod] = placed(cluster, "app=db", 1)
     assert pod["metadata"]["name"] == "db-0"

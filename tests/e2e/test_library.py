@@ -30,9 +30,9 @@ def hello(tmp_path: Path, kubectl_binary: str) -> Iterator[Program]:
 
 
 def flunder(name: str, **spec: str) -> str:
-    return json.dumps({
-        "apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": name}, "spec": spec
-    })  # fmt: skip
+    return json.dumps(
+        {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": name}, "spec": spec}
+    )
 
 
 def test_the_first_program_of_the_guide_has_twenty_lines() -> None:
@@ -52,14 +52,17 @@ def test_kubectl_works_on_it(hello: Program) -> None:
     )
     assert hello.kubectl("apply", "-f", "-", stdin=flunder("e", reference="f")).endswith("e created\n")
     assert hello.kubectl("apply", "-f", "-", stdin=flunder("e", reference="g")).endswith("e configured\n")
-    assert "Unsupported value" in hello.kubectl(
-        "create", "-f", "-", stdin=flunder("h", referenceType="Whale"), code=1
-    )  # fmt: skip
+    assert "Unsupported value" in hello.kubectl("create", "-f", "-", stdin=flunder("h", referenceType="Whale"), code=1)
     assert "DESCRIPTION:\n    What a flunder refers to." in hello.kubectl("explain", "flunder.spec")
     hello.kubectl(
-        "patch", "fl", "a", "--subresource=status", "--type=merge",
-        "-p", '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}',
-    )  # fmt: skip
+        "patch",
+        "fl",
+        "a",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}',
+    )
     assert hello.kubectl("wait", "fl/a", "--for=condition=Ready").endswith("a condition met\n")
     assert hello.kubectl("delete", "fl", "--all").count("deleted") == 3
 

@@ -62,14 +62,23 @@ class Cluster:
     def kubeconfig(self, user: str) -> Path:
         path = self._home / f"{user}.kubeconfig"
         path.touch(0o600)
-        path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "it",
-            "clusters": [{"name": "it", "cluster": {
-                "server": self._found["url"], "certificate-authority": self._found["ca"],
-            }}],
-            "users": [{"name": user, "user": {"token": f"{user}-token"}}],
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": user}}],
-        }))  # fmt: skip
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "it",
+                    "clusters": [
+                        {
+                            "name": "it",
+                            "cluster": {"server": self._found["url"], "certificate-authority": self._found["ca"]},
+                        }
+                    ],
+                    "users": [{"name": user, "user": {"token": f"{user}-token"}}],
+                    "contexts": [{"name": "it", "context": {"cluster": "it", "user": user}}],
+                }
+            )
+        )
         return path
 
     def kubectl(self, *arguments: str, stdin: str = "", code: int = 0, user: str = "admin") -> str:
@@ -88,9 +97,15 @@ class Cluster:
     def _run(self, *arguments: str, stdin: str = "", user: str = "admin") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(self._home), "KUBECONFIG": str(self.kubeconfig(user))}
         return subprocess.run(
-            [self._kubectl, *arguments], env=environment, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=60, check=False,
-        )  # fmt: skip
+            [self._kubectl, *arguments],
+            env=environment,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
 
 @pytest.fixture
@@ -164,8 +179,9 @@ def test_kube_apiserver_takes_the_definitions_that_are_printed(
     cluster.kubectl("wait", "crd/machines.accepted.example.com", "--for=condition=Established", "--timeout=60s")
     conditions = json.loads(cluster.kubectl("get", "crd", "machines.accepted.example.com", "-o", "json"))["status"]
     assert {each["type"]: each["status"] for each in conditions["conditions"]} == {
-        "NamesAccepted": "True", "Established": "True",
-    }  # fmt: skip
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
     head = {"apiVersion": "accepted.example.com/v1", "kind": "Machine", "metadata": {"name": "a"}}
     made = cluster.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps({**head, "spec": {"replicas": 2}}))
     spec = json.loads(made)["spec"]

@@ -72,9 +72,16 @@ def test_every_command_prints_what_the_tutorial_shows(folder: Path, hello: Progr
             environment[name] = value
             continue
         done = subprocess.run(
-            words, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            words,
+            shell=True,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
         assert shown(done.stdout) == shown(output), command
         ran += 1
     assert ran >= 10

@@ -34,10 +34,15 @@ def a_webhook(folder: Path, name: str) -> Path:
     """The kubeconfig of a webhook at a port where nobody listens, with a key in its URL."""
     path = folder / f"{name}.kubeconfig"
     cluster = {"server": f"https://user:{CANARY}@127.0.0.1:9/{name}?key={CANARY}", "insecure-skip-tls-verify": True}
-    path.write_text(json.dumps({
-        "clusters": [{"name": "w", "cluster": cluster}], "contexts": [{"name": "w", "context": {"cluster": "w"}}],
-        "current-context": "w",
-    }))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "w", "cluster": cluster}],
+                "contexts": [{"name": "w", "context": {"cluster": "w"}}],
+                "current-context": "w",
+            }
+        )
+    )
     return path
 
 
@@ -49,15 +54,25 @@ def test_urls_of_webhooks_are_told_without_their_keys(tmp_path: Path, form: str)
     plugins = [{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": images}}]
     admission = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
     (configuration := tmp_path / "admission.json").write_text(json.dumps(admission))
-    with ServerProcess(
-        tmp_path / "data", WITHOUT_ACCOUNTS, "--v=10", f"--logging-format={form}", "--authorization-mode=RBAC,Webhook",
-        f"--authorization-webhook-config-file={a_webhook(tmp_path, 'authorization')}",
-        f"--authentication-token-webhook-config-file={a_webhook(tmp_path, 'tokens')}",
-        f"--audit-webhook-config-file={a_webhook(tmp_path, 'audit')}", "--audit-webhook-mode=blocking",
-        "--audit-webhook-initial-backoff=1ms", f"--audit-policy-file={tmp_path / 'policy.yaml'}",
-        "--enable-admission-plugins=ImagePolicyWebhook", f"--admission-control-config-file={configuration}",
-        f"--service-account-jwks-uri=https://a/keys?key={CANARY}",
-    ) as server, server.client() as client:  # fmt: skip
+    with (
+        ServerProcess(
+            tmp_path / "data",
+            WITHOUT_ACCOUNTS,
+            "--v=10",
+            f"--logging-format={form}",
+            "--authorization-mode=RBAC,Webhook",
+            f"--authorization-webhook-config-file={a_webhook(tmp_path, 'authorization')}",
+            f"--authentication-token-webhook-config-file={a_webhook(tmp_path, 'tokens')}",
+            f"--audit-webhook-config-file={a_webhook(tmp_path, 'audit')}",
+            "--audit-webhook-mode=blocking",
+            "--audit-webhook-initial-backoff=1ms",
+            f"--audit-policy-file={tmp_path / 'policy.yaml'}",
+            "--enable-admission-plugins=ImagePolicyWebhook",
+            f"--admission-control-config-file={configuration}",
+            f"--service-account-jwks-uri=https://a/keys?key={CANARY}",
+        ) as server,
+        server.client() as client,
+    ):
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
         answers = [
             client.request("POST", PODS, pod),
@@ -79,10 +94,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubelet: Kubelet) -> Iterat
     tokens.write_text(f'{CANARY},user,user,"system:masters"\n')
     made = kubelet.certificates
     process = ServerProcess(
-        folder / "data", WITHOUT_ACCOUNTS, "--v=10", f"--token-auth-file={tokens}",
-        f"--kubelet-client-certificate={made.client.cert_file}", f"--kubelet-client-key={made.client.key_file}",
+        folder / "data",
+        WITHOUT_ACCOUNTS,
+        "--v=10",
+        f"--token-auth-file={tokens}",
+        f"--kubelet-client-certificate={made.client.cert_file}",
+        f"--kubelet-client-key={made.client.key_file}",
         f"--kubelet-certificate-authority={made.ca}",
-    )  # fmt: skip
+    )
     process.start()
     with process.client() as client:
         client.request("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
@@ -102,9 +121,12 @@ def opened(server: ServerProcess, path: str, *protocols: str) -> ClientConnectio
     host, port = server.address
     offered = [Subprotocol(each) for each in protocols] or None
     return connect(
-        f"wss://{host}:{port}{path}", ssl=server.context(alpn=("http/1.1",)), proxy=None, origin="https://example.com",
+        f"wss://{host}:{port}{path}",
+        ssl=server.context(alpn=("http/1.1",)),
+        proxy=None,
+        origin="https://example.com",
         subprotocols=offered,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("verbosity", range(11))

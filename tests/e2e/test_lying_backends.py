@@ -118,9 +118,7 @@ LIES = {
         head("200 OK", "Content-Length: 2", "Content-Length: 3"),
         f"{BROKEN}http: message cannot contain multiple Content-Length headers",
     ),
-    "two codings": broken(
-        head("200 OK", "Transfer-Encoding: gzip, chunked"), f"{BROKEN}unsupported transfer encoding"
-    ),
+    "two codings": broken(head("200 OK", "Transfer-Encoding: gzip, chunked"), f"{BROKEN}unsupported transfer encoding"),
     "a trailer that frames": broken(
         head("200 OK", "Trailer: Content-Length", "Transfer-Encoding: chunked") + b"2\r\nok\r\n0\r\n\r\n",
         f'{BROKEN}bad trailer key "Content-Length"',
@@ -170,7 +168,7 @@ LIES = {
         (500, "Internal error occurred: unexpected EOF"),
         (500, f"bad{CUT}"),
     ),
-}  # fmt: skip
+}
 
 
 @dataclass

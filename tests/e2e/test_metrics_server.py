@@ -39,11 +39,12 @@ def metrics(files: CertificateFiles) -> Iterator[MetricsServer]:
     found.nodes = {"n1": {"cpu": "250m", "memory": "512Mi"}, "n2": {"cpu": "1", "memory": "1Gi"}}
     found.pods = {
         (TEAM, "web"): (
-            {"app": "web"}, {"main": {"cpu": "30m", "memory": "40Mi"}, "side": {"cpu": "5m", "memory": "2Mi"}}
+            {"app": "web"},
+            {"main": {"cpu": "30m", "memory": "40Mi"}, "side": {"cpu": "5m", "memory": "2Mi"}},
         ),
         (TEAM, "job"): ({"app": "job"}, {"main": {"cpu": "900m", "memory": "700Mi"}}),
         ("default", "other"): ({}, {"main": {"cpu": "1m", "memory": "1Mi"}}),
-    }  # fmt: skip
+    }
     yield found
     found.stop()
 
@@ -59,9 +60,11 @@ def installed(server: ServerProcess, metrics: MetricsServer, kubectl_binary: str
         kubectl("create", "-f", "-", stdin=json.dumps(node))
     for namespace, name in metrics.pods:
         pod = {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {"containers": [{"name": "main", "image": "i"}]},
-        }  # fmt: skip
+        }
         kubectl("create", "-f", "-", f"--namespace={namespace}", stdin=json.dumps(pod))
     kubectl("apply", "-f", "-", "--namespace=kube-system", stdin=manifests(metrics))
     kubectl("wait", "--for=condition=Available", f"apiservice/{VERSION}.{GROUP}", "--timeout=30s")
@@ -90,8 +93,9 @@ def test_top_shows_what_pods_use(installed: Kubectl) -> None:
     assert rows(installed("top", "pods", "--sort-by=cpu")) == [head, ["job", "900m", "700Mi"], ["web", "35m", "42Mi"]]
     assert rows(installed("top", "pods", "-l", "app=web")) == [head, ["web", "35m", "42Mi"]]
     assert rows(installed("top", "pod", "web", "--containers", "--no-headers")) == [
-        ["web", "main", "30m", "40Mi"], ["web", "side", "5m", "2Mi"]
-    ]  # fmt: skip
+        ["web", "main", "30m", "40Mi"],
+        ["web", "side", "5m", "2Mi"],
+    ]
     everywhere = rows(installed("top", "pods", "-A", "--no-headers"))
     assert {(line[0], line[1]) for line in everywhere} == {(TEAM, "web"), (TEAM, "job"), ("default", "other")}
 
@@ -119,8 +123,9 @@ def test_the_server_behind_is_told_who_asks(installed: Kubectl, metrics: Metrics
 def test_metrics_stand_in_discovery_and_openapi(installed: Kubectl, server: ServerProcess) -> None:
     resources = installed("api-resources", f"--api-group={GROUP}", "--no-headers", "-o=wide")
     assert [line[:4] for line in rows(resources)] == [
-        ["nodes", f"{GROUP}/{VERSION}", "false", "NodeMetrics"], ["pods", f"{GROUP}/{VERSION}", "true", "PodMetrics"],
-    ]  # fmt: skip
+        ["nodes", f"{GROUP}/{VERSION}", "false", "NodeMetrics"],
+        ["pods", f"{GROUP}/{VERSION}", "true", "PodMetrics"],
+    ]
     aggregated = _aggregated(server)
     (versions,) = (each["versions"] for each in aggregated["items"] if each["metadata"].get("name") == GROUP)
     assert [(each["version"], each["freshness"]) for each in versions] == [(VERSION, "Current")]

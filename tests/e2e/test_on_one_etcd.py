@@ -42,9 +42,10 @@ def _flags(folder: Path) -> list[str]:
     """Of both: Secrets are encrypted, built-in kinds are protobuf."""
     key = {"name": "one", "secret": base64.b64encode(b"1" * 32).decode()}
     configuration = {
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration",
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
         "resources": [{"resources": ["secrets"], "providers": [{"aescbc": {"keys": [key]}}, {"identity": {}}]}],
-    }  # fmt: skip
+    }
     (file := folder / "encryption.json").write_text(json.dumps(configuration))
     return ["--storage-media-type=application/vnd.kubernetes.protobuf", f"--encryption-provider-config={file}"]
 

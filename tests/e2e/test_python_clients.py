@@ -230,10 +230,14 @@ def test_a_watch_ends_in_time_and_tells_bookmarks(core, namespace):
     events = [
         (event["type"], (event["raw_object"]["metadata"].get("annotations") or {}).get("k8s.io/initial-events-end"))
         for event in watching.stream(
-            core.list_namespaced_config_map, namespace, timeout_seconds=1, allow_watch_bookmarks=True,
-            send_initial_events=True, resource_version_match="NotOlderThan",
+            core.list_namespaced_config_map,
+            namespace,
+            timeout_seconds=1,
+            allow_watch_bookmarks=True,
+            send_initial_events=True,
+            resource_version_match="NotOlderThan",
         )
-    ]  # fmt: skip
+    ]
     assert events == [("ADDED", None), ("BOOKMARK", "true")]
 
 
@@ -328,9 +332,11 @@ class LeaseLock:
     def _spec(self, record: Any) -> Any:
         now = datetime.datetime.now(datetime.UTC)
         return client.V1LeaseSpec(
-            holder_identity=record.holder_identity, lease_duration_seconds=int(record.lease_duration),
-            acquire_time=now, renew_time=now,
-        )  # fmt: skip
+            holder_identity=record.holder_identity,
+            lease_duration_seconds=int(record.lease_duration),
+            acquire_time=now,
+            renew_time=now,
+        )
 
     def create(self, name: str, namespace: str, election_record: Any) -> bool:
         lease = client.V1Lease(metadata=client.V1ObjectMeta(name=name), spec=self._spec(election_record))

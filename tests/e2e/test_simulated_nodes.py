@@ -32,9 +32,14 @@ class Kubectl:
     def run(self, *arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         """Runs it, whatever comes of it; `more` are variables."""
         return subprocess.run(
-            [self.binary, *arguments], env={**self.environment, **more}, input=stdin, capture_output=True, text=True,
-            timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            [self.binary, *arguments],
+            env={**self.environment, **more},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def __call__(self, *arguments: str, stdin: str = "", **more: str) -> str:
         """What it prints. An exit code other than 0 fails the test."""

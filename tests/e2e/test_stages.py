@@ -40,9 +40,15 @@ def test_pods_live_as_stages_say(kubectl_binary: str, tmp_path: Path) -> None:
     config.write_text("\n---\n".join(json.dumps(each) for each in ({"nodes": [{"count": 2}]}, runs, ENDS, FAILS)))
     data = tmp_path / "data"
     up = [
-        sys.executable, "-m", "steersman.cli", "up", f"--data-dir={data}", "--secure-port=0", "--storage=memory",
+        sys.executable,
+        "-m",
+        "steersman.cli",
+        "up",
+        f"--data-dir={data}",
+        "--secure-port=0",
+        "--storage=memory",
         f"--config={config}",
-    ]  # fmt: skip
+    ]
     environment = {**os.environ, "KUBECONFIG": str(data / "admin.kubeconfig"), "HOME": str(tmp_path)}
 
     def kubectl(*arguments: str) -> str:

@@ -27,14 +27,21 @@ from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
 NOTES = Resource(
-    kind=built_in(ConfigMap), plural="configmaps", short_names=("cm",), name_validator=name_is_dns_subdomain,
+    kind=built_in(ConfigMap),
+    plural="configmaps",
+    short_names=("cm",),
+    name_validator=name_is_dns_subdomain,
     columns=(Column("Data", lambda note: len(note.data), type="string"), AGE),
     selectable_fields={"data.color": lambda note: note.data.get("color", "")},
-)  # fmt: skip
+)
 CLASSES = Resource(
-    kind=built_in(PriorityClass), plural="priorityclasses", namespaced=False,
-    name_validator=name_is_dns_subdomain, verbs=("create", "delete", "get", "list"), returns_deleted_object=True,
-)  # fmt: skip
+    kind=built_in(PriorityClass),
+    plural="priorityclasses",
+    namespaced=False,
+    name_validator=name_is_dns_subdomain,
+    verbs=("create", "delete", "get", "list"),
+    returns_deleted_object=True,
+)
 
 USERS = {
     "root": UserInfo("root", groups=("system:masters",)),

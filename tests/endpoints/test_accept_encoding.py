@@ -9,9 +9,19 @@ from steersman.net.message import Headers
 
 OBJECTS = {"gzip", "identity, gzip", "gzip;q=0, gzip", "gzip, gzip;q=0", "deflate,gzip", ";q=1,gzip", "gzip;q=x, gzip"}
 DOCUMENTS = {
-    "gzip", "identity, gzip", "gzip;q=0, gzip", "deflate,gzip", ";q=1,gzip", "gzip;q=1", "gzip;q=0.5", "GZIP",
-    "gzip ;q=1", "gzip;q=0;x", "gzip;q=x, gzip", "gzip, gzip;q=x",
-}  # fmt: skip
+    "gzip",
+    "identity, gzip",
+    "gzip;q=0, gzip",
+    "deflate,gzip",
+    ";q=1,gzip",
+    "gzip;q=1",
+    "gzip;q=0.5",
+    "GZIP",
+    "gzip ;q=1",
+    "gzip;q=0;x",
+    "gzip;q=x, gzip",
+    "gzip, gzip;q=x",
+}
 OTHERS = {"", "*", "gzip;q=0", "gzip;q=-1", "gzip;q=", "gzip;q=x", "identity", "x-gzip"}
 
 

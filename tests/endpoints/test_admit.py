@@ -63,10 +63,16 @@ async def replacing(start_server: Any) -> SmallServer:
     return server
 
 
-@pytest.mark.parametrize(("method", "name", "media"), [
-    ("POST", "", "application/json"), ("PUT", "/a", "application/json"), ("PATCH", "/a", MERGE),
-    ("PATCH", "/a", APPLY), ("PATCH", "/b", APPLY),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "name", "media"),
+    [
+        ("POST", "", "application/json"),
+        ("PUT", "/a", "application/json"),
+        ("PATCH", "/a", MERGE),
+        ("PATCH", "/a", APPLY),
+        ("PATCH", "/b", APPLY),
+    ],
+)
 async def test_the_object_that_a_plugin_puts_in_place_is_stored(replacing, method, name, media):
     if name == "/a":
         await replacing.note("a", n="0")

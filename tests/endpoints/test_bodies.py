@@ -24,19 +24,33 @@ async def refusal(small: SmallServer, body: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("told", [
-    "", '"kind":"","apiVersion":"v1",', '"kind":"ConfigMap",', '"kind":null,"apiVersion":null,',
-    '"Kind":"ConfigMap","ApiVersion":"v1",', '"kind":"Foo","apiVersion":"v1","kind":"ConfigMap",',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        '"kind":"","apiVersion":"v1",',
+        '"kind":"ConfigMap",',
+        '"kind":null,"apiVersion":null,',
+        '"Kind":"ConfigMap","ApiVersion":"v1",',
+        '"kind":"Foo","apiVersion":"v1","kind":"ConfigMap",',
+    ],
+)
 async def test_what_a_body_does_not_say_is_as_the_path_has_it(small: SmallServer, told: str) -> None:
     answer = await small.ask("POST", NOTES, f'{{{told}"metadata":{{"name":"a"}}}}'.encode(), content_type=JSON)
     assert answer.status == 201, answer.text
 
 
-@pytest.mark.parametrize("told", [
-    '"kind":"Foo"', '"KIND":"Foo"', '"\\u006bind":"Foo"', '"\u212aind":"Foo"', '"kind":"Foo","metadata":[]',
-    '"kind":"ConfigMap","apiVersion":"v1","kind":"Foo"',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        '"kind":"Foo"',
+        '"KIND":"Foo"',
+        '"\\u006bind":"Foo"',
+        '"\u212aind":"Foo"',
+        '"kind":"Foo","metadata":[]',
+        '"kind":"ConfigMap","apiVersion":"v1","kind":"Foo"',
+    ],
+)
 async def test_a_kind_is_found_however_it_is_told(small: SmallServer, told: str) -> None:
     body = f'{{"metadata":{{"name":"a"}},{told}}}'
     assert await refusal(small, body) == f'Foo in version "v1" cannot be handled as a ConfigMap: {UNKNOWN}'

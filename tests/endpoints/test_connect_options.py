@@ -44,7 +44,7 @@ def test_ports() -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"), [("x", "invalid syntax"), ("-1", "invalid syntax"), ("65536", "value out of range")]
-)  # fmt: skip
+)
 def test_ports_that_are_none(text: str, why: str) -> None:
     with pytest.raises(StatusError) as caught:
         read(PodPortForwardOptions, f"ports={text}")

@@ -96,9 +96,12 @@ async def noting(start_server: Callable[..., Any], seen: Seen) -> SmallServer:
         return len(note.data)
 
     resource: Resource[ConfigMap] = Resource(
-        kind=built_in(ConfigMap, default=lambda _: seen.step("default")), plural="configmaps",
-        strategy=Noting(seen), columns=(Column("Data", cell),), name_validator=name_is_dns_subdomain,
-    )  # fmt: skip
+        kind=built_in(ConfigMap, default=lambda _: seen.step("default")),
+        plural="configmaps",
+        strategy=Noting(seen),
+        columns=(Column("Data", cell),),
+        name_validator=name_is_dns_subdomain,
+    )
     server: SmallServer = await start_server(resources=(resource,))
     return server
 
@@ -158,9 +161,10 @@ async def test_a_small_new_object_is_worked_on_at_once(noting: SmallServer, seen
     assert (seen.here, seen.beside) == (STEPS, set())
 
 
-@pytest.mark.parametrize(("method", "path", "media"), [
-    ("POST", NOTES, "application/yaml"), ("PATCH", f"{NOTES}/a?fieldManager=x", "application/apply-patch+yaml"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "path", "media"),
+    [("POST", NOTES, "application/yaml"), ("PATCH", f"{NOTES}/a?fieldManager=x", "application/apply-patch+yaml")],
+)
 async def test_little_yaml_that_stands_for_much_is_worked_on_beside_the_loop(
     noting: SmallServer, seen: Seen, method: str, path: str, media: str
 ) -> None:
@@ -195,11 +199,17 @@ TOUCHES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("method", "path", "media"), [
-    ("POST", NOTES, "application/json"), ("PUT", f"{NOTES}/a", "application/json"),
-    ("PATCH", f"{NOTES}/a", "application/merge-patch+json"), ("PATCH", f"{NOTES}/a", "application/apply-patch+yaml"),
-    ("DELETE", f"{NOTES}/a", "application/json"), ("DELETE", NOTES, "application/json"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "path", "media"),
+    [
+        ("POST", NOTES, "application/json"),
+        ("PUT", f"{NOTES}/a", "application/json"),
+        ("PATCH", f"{NOTES}/a", "application/merge-patch+json"),
+        ("PATCH", f"{NOTES}/a", "application/apply-patch+yaml"),
+        ("DELETE", f"{NOTES}/a", "application/json"),
+        ("DELETE", NOTES, "application/json"),
+    ],
+)
 async def test_a_large_body_of_a_user_of_whom_much_waits_is_refused_unread(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, method: str, path: str, media: str
 ) -> None:

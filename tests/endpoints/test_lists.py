@@ -32,10 +32,16 @@ JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.
 TABLE = ";as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 FORMS = [
-    (JSON, ""), (JSON, "?pretty=1"), (YAML, ""), (PROTOBUF, ""),
+    (JSON, ""),
+    (JSON, "?pretty=1"),
+    (YAML, ""),
+    (PROTOBUF, ""),
     *((JSON + kind, query) for kind in (TABLE, PARTIAL) for query in ("", "?pretty=1")),
-    (f"{JSON}{TABLE}", "?includeObject=Object"), (YAML + TABLE, ""), (YAML + PARTIAL, ""), (PROTOBUF + PARTIAL, ""),
-]  # fmt: skip
+    (f"{JSON}{TABLE}", "?includeObject=Object"),
+    (YAML + TABLE, ""),
+    (YAML + PARTIAL, ""),
+    (PROTOBUF + PARTIAL, ""),
+]
 
 
 async def fill(small: SmallServer, count: int, size: int = 2000) -> None:
@@ -101,9 +107,15 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
             for kind, query in (("", ""), (PARTIAL, ""), (TABLE, ""), (TABLE, "?includeObject=Object"))
         }
         names = (
-            "REPRESENTATIONS_LIMIT", "_WHOLE", "_KEPT", "_SLICE", "_SLICE_BYTES", "_YAML_SLICE_BYTES",
-            "_READY_SLICE_BYTES", "_MANY",
-        )  # fmt: skip
+            "REPRESENTATIONS_LIMIT",
+            "_WHOLE",
+            "_KEPT",
+            "_SLICE",
+            "_SLICE_BYTES",
+            "_YAML_SLICE_BYTES",
+            "_READY_SLICE_BYTES",
+            "_MANY",
+        )
         for name, value in zip(names, limits, strict=True):
             patch.setattr(lists, name, value)
         for accept, query in FORMS:

@@ -20,14 +20,25 @@ from tests.endpoints.small_server import SmallServer
 GADGETS = "/apis/e.x/v1/namespaces/ns/gadgets"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-SCHEMA = {"type": "object", "properties": {
-    "spec": {"type": "object", "properties": {
-        "color": {"type": "string"}, "size": {"type": "integer"},
-        "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                  "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}},
-    }},
-    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-}}  # fmt: skip
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "color": {"type": "string"},
+                "size": {"type": "integer"},
+                "parts": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}},
+                },
+            },
+        },
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
 
 
 def set_defaults(gadget: OpenObject) -> None:
@@ -66,11 +77,15 @@ class GadgetStatusStrategy(StatusStrategy[OpenObject]):
 
 KIND = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), schema=custom_schema(SCHEMA), default=set_defaults)
 RESOURCE = Resource(
-    kind=KIND, plural="gadgets", short_names=("gd",), name_validator=name_is_dns_subdomain, strategy=GadgetStrategy(),
+    kind=KIND,
+    plural="gadgets",
+    short_names=("gd",),
+    name_validator=name_is_dns_subdomain,
+    strategy=GadgetStrategy(),
     columns=(Column("Color", lambda gadget: gadget.content["spec"]["color"]), AGE),
     selectable_fields={"spec.color": lambda gadget: str(gadget.content.get("spec", {}).get("color", ""))},
     subresources=(Subresource(name="status", strategy=GadgetStatusStrategy()),),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -187,9 +202,7 @@ async def test_it_is_patched(gadgets: SmallServer, media: str, body: Any) -> Non
 
 async def test_what_needs_a_type_is_refused(gadgets: SmallServer) -> None:
     await made(gadgets, "a")
-    strategic = await gadgets.ask(
-        "PATCH", f"{GADGETS}/a", {}, content_type="application/strategic-merge-patch+json"
-    )  # fmt: skip
+    strategic = await gadgets.ask("PATCH", f"{GADGETS}/a", {}, content_type="application/strategic-merge-patch+json")
     assert strategic.status == 415
     protobuf = "application/vnd.kubernetes.protobuf"
     assert (await gadgets.get(f"{GADGETS}/a", accept=protobuf)).status == 406
@@ -206,9 +219,7 @@ async def test_it_is_applied_and_its_fields_have_owners(gadgets: SmallServer) ->
     answer = await gadgets.ask("PATCH", f"{GADGETS}/a?fieldManager=them", theirs, content_type=APPLY)
     assert [each["name"] for each in answer.json()["spec"]["parts"]] == ["x", "y"]
     owners = {each["manager"]: each["fieldsV1"] for each in answer.json()["metadata"]["managedFields"]}
-    assert owners["me"] == {
-        "f:spec": {"f:parts": {'k:{"name":"x"}': {".": {}, "f:n": {}, "f:name": {}}}}
-    }  # fmt: skip
+    assert owners["me"] == {"f:spec": {"f:parts": {'k:{"name":"x"}': {".": {}, "f:n": {}, "f:name": {}}}}}
     rival = json.dumps(gadget("a", parts=[{"name": "x", "n": 2}])).encode()
     conflict = await gadgets.ask("PATCH", f"{GADGETS}/a?fieldManager=them", rival, content_type=APPLY)
     assert (conflict.status, conflict.json()["details"]["causes"][0]["field"]) == (409, '.spec.parts[name="x"].n')
@@ -250,9 +261,7 @@ async def test_it_is_shown_as_a_table_and_as_its_metadata(gadgets: SmallServer) 
     assert table["rows"][0]["cells"][:2] == ["a", "red"]
     whole = await gadgets.get(f"{GADGETS}?includeObject=Object", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert whole.json()["rows"][0]["object"] == obj
-    metadata = await gadgets.get(
-        f"{GADGETS}/a", accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-    )  # fmt: skip
+    metadata = await gadgets.get(f"{GADGETS}/a", accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
     assert metadata.json()["metadata"] == obj["metadata"]
     assert metadata.json()["kind"] == "PartialObjectMetadata"
 

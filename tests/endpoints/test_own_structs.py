@@ -50,10 +50,12 @@ def set_defaults(widget: Widget) -> None:
 
 KIND = StructKind(Widget, GroupVersionKind("e.x", "v1", "Widget"), default=set_defaults)
 RESOURCE = Resource(
-    kind=KIND, plural="widgets", name_validator=name_is_dns_subdomain,
+    kind=KIND,
+    plural="widgets",
+    name_validator=name_is_dns_subdomain,
     columns=(Column("Color", lambda widget: widget.spec.color), AGE),
     selectable_fields={"spec.color": lambda widget: widget.spec.color},
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -72,8 +74,12 @@ async def test_it_is_created_with_its_values_in_their_one_form(widgets: SmallSer
     assert created.status == 201, created.text
     assert list(created.json()) == ["kind", "apiVersion", "metadata", "spec"]
     assert created.json()["spec"] == {
-        "color": "grey", "size": "1", "since": "2026-01-01T00:00:00Z", "parts": [{"name": "x", "n": 1}], "port": "http",
-    }  # fmt: skip
+        "color": "grey",
+        "size": "1",
+        "since": "2026-01-01T00:00:00Z",
+        "parts": [{"name": "x", "n": 1}],
+        "port": "http",
+    }
     assert (await widgets.get(f"{WIDGETS}/a")).body == created.body
     found = (await widgets.get(f"{WIDGETS}?fieldSelector=spec.color=grey")).json()
     assert (found["kind"], len(found["items"]), "kind" in found["items"][0]) == ("WidgetList", 1, False)

@@ -30,10 +30,21 @@ from steersman.endpoints.query import parse_query
 from steersman.machinery.errors.status import StatusError
 
 EVERY = (
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, NodeProxyOptions, PatchOptions, PodAttachOptions,
-    PodExecOptions, PodLogOptions, PodPortForwardOptions, PodProxyOptions, ServiceProxyOptions, TableOptions,
+    CreateOptions,
+    DeleteOptions,
+    GetOptions,
+    ListOptions,
+    NodeProxyOptions,
+    PatchOptions,
+    PodAttachOptions,
+    PodExecOptions,
+    PodLogOptions,
+    PodPortForwardOptions,
+    PodProxyOptions,
+    ServiceProxyOptions,
+    TableOptions,
     UpdateOptions,
-)  # fmt: skip
+)
 NOT_PARAMETERS = {"kind", "apiVersion", "preconditions"}
 
 
@@ -95,6 +106,7 @@ def test_a_port_that_is_named_again_and_again_is_read_once(monkeypatch: pytest.M
     read = []
     monkeypatch.setattr(parameters, "parse_uint", lambda text, bits: read.append(text) or int(text))
     assert decode_parameters(PodPortForwardOptions, parse_query("ports=" + "80,81," * 1000 + "80")).ports == [
-        *[80, 81] * 1000, 80,
-    ]  # fmt: skip
+        *[80, 81] * 1000,
+        80,
+    ]
     assert read == ["80", "81"]

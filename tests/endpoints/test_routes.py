@@ -66,8 +66,10 @@ async def test_which_routes_there_are(small: SmallServer, method: str, path: str
     assert (await small.ask(method, path)).status == status
 
 
-@pytest.mark.parametrize("path", ["/api/v1/watch/configmaps", "/api/v1/watch/namespaces/ns/configmaps",
-                                  "/api/v1/watch/namespaces/ns/configmaps/a"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/watch/configmaps", "/api/v1/watch/namespaces/ns/configmaps", "/api/v1/watch/namespaces/ns/configmaps/a"],
+)
 async def test_the_old_watch_paths_watch(small: SmallServer, path: str) -> None:
     await small.note("a")
     answer = await small.get(f"{path}?timeoutSeconds=-1")
@@ -92,9 +94,12 @@ async def test_an_object_from_its_beginning_to_its_end(small: SmallServer) -> No
     assert patched.json()["data"] == {"color": "blue", "size": "1"}
     deleted = await small.ask("DELETE", f"{NOTES}/a")
     assert deleted.json() == {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
         "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]},
-    }  # fmt: skip
+    }
     missing = await small.get(f"{NOTES}/a", accept=JSON)
     assert (missing.status, missing.json()["message"]) == (404, 'configmaps "a" not found')
 
@@ -297,10 +302,17 @@ async def test_of_repeated_fields_the_first_counts(small: SmallServer) -> None:
         assert response.headers["content-type"] == first
 
 
-@pytest.mark.parametrize(("path", "media", "status"), [
-    ("/api", "text/plain", 415), ("/api/v1", "text/plain", 415), ("/api/v1", "text/plain, application/yaml;a=b", 406),
-    ("/api/v1", "*/*", 406), ("/apis", "text/plain", 406), (NOTES, "text/plain", 406),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "media", "status"),
+    [
+        ("/api", "text/plain", 415),
+        ("/api/v1", "text/plain", 415),
+        ("/api/v1", "text/plain, application/yaml;a=b", 406),
+        ("/api/v1", "*/*", 406),
+        ("/apis", "text/plain", 406),
+        (NOTES, "text/plain", 406),
+    ],
+)
 async def test_a_media_type_that_a_web_service_does_not_read_is_refused_before_one_it_does_not_write(
     small: SmallServer, path: str, media: str, status: int
 ) -> None:
@@ -344,11 +356,18 @@ async def test_aggregated_discovery_is_sent_once(small: SmallServer) -> None:
 @pytest.mark.parametrize(
     "judged",
     [
-        {"namespace": "other"}, {"name": "b"}, {"resource": "secrets"}, {"subresource": "status"}, {"group": "apps"},
-        {"version": "v2"}, {"verb": "list"}, {"target": Target("other", "a")}, {"target": Target("ns", "b")},
+        {"namespace": "other"},
+        {"name": "b"},
+        {"resource": "secrets"},
+        {"subresource": "status"},
+        {"group": "apps"},
+        {"version": "v2"},
+        {"verb": "list"},
+        {"target": Target("other", "a")},
+        {"target": Target("ns", "b")},
         {"target": Target("ns", "a", "status")},
     ],
-)  # fmt: skip
+)
 async def test_what_was_not_judged_is_not_done(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, judged: dict[str, Any]
 ) -> None:

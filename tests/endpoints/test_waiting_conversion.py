@@ -89,13 +89,23 @@ def gadgets_stored_in(version: str, converter: Converter) -> Resource[OpenObject
 
     other = "v2" if version == "v1" else "v1"
     return Resource(
-        kind=converter.kinds[f"e.x/{version}"], plural="gadgets", name_validator=name_is_dns_subdomain,
-        columns=columns(names[version]), selectable_fields=fields(names[version]), conversion=converter,
-        other_versions=(OtherVersion(
-            converter.kinds[f"e.x/{other}"], same, same, columns=columns(names[other]),
-            selectable_fields={names[other]: names[other]}, own_fields=fields(names[other]),
-        ),),
-    )  # fmt: skip
+        kind=converter.kinds[f"e.x/{version}"],
+        plural="gadgets",
+        name_validator=name_is_dns_subdomain,
+        columns=columns(names[version]),
+        selectable_fields=fields(names[version]),
+        conversion=converter,
+        other_versions=(
+            OtherVersion(
+                converter.kinds[f"e.x/{other}"],
+                same,
+                same,
+                columns=columns(names[other]),
+                selectable_fields={names[other]: names[other]},
+                own_fields=fields(names[other]),
+            ),
+        ),
+    )
 
 
 @pytest.fixture
@@ -162,10 +172,14 @@ async def test_a_long_list_is_whole_and_in_order(server, converter):
     assert [len(names) for _, names in converter.calls] == [250]
 
 
-@pytest.mark.parametrize(("media", "patch"), [
-    (MERGE, {"width": 9}), (JSON_PATCH, [{"op": "replace", "path": "/width", "value": 9}]),
-    (APPLY, gadget("a", width=9)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("media", "patch"),
+    [
+        (MERGE, {"width": 9}),
+        (JSON_PATCH, [{"op": "replace", "path": "/width", "value": 9}]),
+        (APPLY, gadget("a", width=9)),
+    ],
+)
 async def test_patches_are_applied_to_the_version_of_the_request(server, media, patch):
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     query = "?fieldManager=me&force=true" if media == APPLY else ""
@@ -200,9 +214,12 @@ async def test_a_write_that_another_overtook_is_made_anew(server):
 
 
 async def test_unknown_fields_are_told_once(server):
-    answer = await server.ask("POST", f"{V2}?fieldValidation=Warn", {
-        **gadget("a", width=1), "metadata": {"name": "a", "nothing": 1},
-    }, content_type="application/json")  # fmt: skip
+    answer = await server.ask(
+        "POST",
+        f"{V2}?fieldValidation=Warn",
+        {**gadget("a", width=1), "metadata": {"name": "a", "nothing": 1}},
+        content_type="application/json",
+    )
     assert answer.headers.get_all("warning") == ['299 - "unknown field \\"metadata.nothing\\""']
 
 
@@ -254,9 +271,12 @@ async def test_what_cannot_be_converted_is_an_error(server, converter):
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.fails = True
     for method, path, body in (
-        ("GET", f"{V2}/a", None), ("GET", f"{V2}?limit=5", None), ("POST", V2, gadget("b", width=1)),
-        ("PUT", f"{V2}/a", gadget("a", width=1)), ("DELETE", V2, None),
-    ):  # fmt: skip
+        ("GET", f"{V2}/a", None),
+        ("GET", f"{V2}?limit=5", None),
+        ("POST", V2, gadget("b", width=1)),
+        ("PUT", f"{V2}/a", gadget("a", width=1)),
+        ("DELETE", V2, None),
+    ):
         answer = await server.ask(method, path, body, content_type="application/json")
         assert answer.status == 500
         assert answer.json()["message"] == "conversion webhook for e.x/v1, Kind=Gadget failed"
@@ -301,9 +321,11 @@ async def test_a_reader_that_leaves_costs_the_others_nothing(server, converter):
 async def stored_otherwise(server: SmallServer, name: str, **content: Any) -> None:
     """Puts an object into the storage as it was stored when v2 was the stored version."""
     value = {
-        "apiVersion": "e.x/v2", "kind": "Gadget", "metadata": {"name": name, "namespace": "ns", "uid": f"u-{name}"},
+        "apiVersion": "e.x/v2",
+        "kind": "Gadget",
+        "metadata": {"name": name, "namespace": "ns", "uid": f"u-{name}"},
         **content,
-    }  # fmt: skip
+    }
     await server.storage.create(f"/registry/e.x/gadgets/ns/{name}", json.dumps(value, separators=(",", ":")).encode())
 
 
@@ -333,9 +355,10 @@ async def test_a_write_brings_an_older_object_to_the_stored_version(server, conv
     assert again["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize(("path", "selector", "expected"), [
-    (V1, "size=2x3", ["old", "same"]), (V2, "width=2", ["old", "same"]), (V2, "width!=2", ["other"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "selector", "expected"),
+    [(V1, "size=2x3", ["old", "same"]), (V2, "width=2", ["old", "same"]), (V2, "width!=2", ["other"])],
+)
 async def test_fields_are_selected_in_the_version_of_the_request(server, path, selector, expected):
     await stored_otherwise(server, "old", width=2, height=3)
     await ask(server, "POST", V1, gadget("same", "v1", size="2x3"))
@@ -371,8 +394,9 @@ async def test_an_empty_list_asks_nothing(server, converter):
 async def test_tables_show_the_columns_of_their_version(server):
     await stored_otherwise(server, "a", width=2, height=3)
     tables = [(await server.get(path, accept=TABLE)).json() for path in (V1, V2)]
-    shown = [([each["name"] for each in table["columnDefinitions"]][1], table["rows"][0]["cells"][1])
-             for table in tables]  # fmt: skip
+    shown = [
+        ([each["name"] for each in table["columnDefinitions"]][1], table["rows"][0]["cells"][1]) for table in tables
+    ]
     assert shown == [("Size", "2x3"), ("Width", 2)]
 
 
@@ -427,8 +451,12 @@ async def test_a_watch_by_a_field_of_its_version_sees_objects_come_and_go(server
         await ask(server, "PUT", f"{V1}/a", gadget("a", "v1", size=size))
     await ask(server, "DELETE", f"{V1}/a")
     assert await next_events(pieces, 5) == [
-        ("ADDED", "a", 2), ("MODIFIED", "a", 2), ("DELETED", "a", 2), ("ADDED", "a", 2), ("DELETED", "a", 2)
-    ]  # fmt: skip
+        ("ADDED", "a", 2),
+        ("MODIFIED", "a", 2),
+        ("DELETED", "a", 2),
+        ("ADDED", "a", 2),
+        ("DELETED", "a", 2),
+    ]
     await watch.aclose()
 
 

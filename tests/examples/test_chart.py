@@ -33,9 +33,13 @@ class Shop:
     def helm(self, *arguments: str) -> str:
         """Runs it; what it prints. An exit code other than 0 fails the test."""
         done = subprocess.run(
-            [self._binary, *arguments], env=self._environment, capture_output=True, text=True, timeout=TIMEOUT,
+            [self._binary, *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
             check=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 

@@ -49,7 +49,7 @@ async def test_both_versions_are_discovered_the_stable_one_first(server: Server)
 )
 async def test_versions_say_the_same_in_their_own_words(
     server: Server, older: dict[str, str], newer: dict[str, str]
-) -> None:  # fmt: skip
+) -> None:
     assert (await ask(server, "POST", OLDER, flunder("x", "v1alpha1", **older))).status == 201
     assert (await ask(server, "GET", f"{FLUNDERS}/x")).json()["spec"] == newer
     assert (await ask(server, "POST", FLUNDERS, flunder("y", **newer))).status == 201
@@ -112,8 +112,13 @@ async def test_hooks_see_objects_that_nobody_has_asked_for_where_they_are_mounte
 def test_help_is_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "examples.flunders", "--help"]
     done = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=True,
-    )  # fmt: skip
+    )
     assert done.stdout.startswith("usage: python -m examples.flunders [-h] folder [port]")
     assert list(tmp_path.iterdir()) == []

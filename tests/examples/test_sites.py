@@ -29,9 +29,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def passed(program: Path, **environment: str) -> list[str]:
     """The names of the tests that pass; that one fails fails this one."""
     done = subprocess.run(
-        [program, "-test.v"], cwd=SOURCE / "controller", env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=TIMEOUT, check=False,
-    )  # fmt: skip
+        [program, "-test.v"],
+        cwd=SOURCE / "controller",
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return re.findall(r"^--- PASS: (\w+)", done.stdout, re.MULTILINE)
 

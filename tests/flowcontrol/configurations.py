@@ -22,9 +22,10 @@ def level(name: str, shares: int = 10, *, queues: int = 0, **limited: int) -> Pr
 def schema(name: str, to: str, precedence: int, user: str, by: str = "") -> Schema:
     everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
     spec: dict[str, Any] = {
-        "priorityLevelConfiguration": {"name": to}, "matchingPrecedence": precedence,
+        "priorityLevelConfiguration": {"name": to},
+        "matchingPrecedence": precedence,
         "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}], "resourceRules": [everything]}],
-    }  # fmt: skip
+    }
     if by:
         spec["distinguisherMethod"] = {"type": by}
     made = msgspec.convert({"metadata": {"name": name, "uid": f"{name}-uid"}, "spec": spec}, FlowSchema)
@@ -34,11 +35,14 @@ def schema(name: str, to: str, precedence: int, user: str, by: str = "") -> Sche
 def paths(name: str, to: str, precedence: int, user: str) -> Schema:
     """All paths that are no resources."""
     spec = {
-        "priorityLevelConfiguration": {"name": to}, "matchingPrecedence": precedence,
-        "rules": [{
-            "subjects": [{"kind": "User", "user": {"name": user}}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-        }],
-    }  # fmt: skip
+        "priorityLevelConfiguration": {"name": to},
+        "matchingPrecedence": precedence,
+        "rules": [
+            {
+                "subjects": [{"kind": "User", "user": {"name": user}}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            }
+        ],
+    }
     made = msgspec.convert({"metadata": {"name": name, "uid": f"{name}-uid"}, "spec": spec}, FlowSchema)
     return Schema(made, Matcher(made.spec))

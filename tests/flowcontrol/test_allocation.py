@@ -12,8 +12,9 @@ _CLAIMS = st.lists(
     st.tuples(st.integers(0, 100), st.integers(0, 200), st.integers(0, 300)).map(
         lambda parts: Claim(float(parts[0] + parts[1]), float(parts[0]), float(parts[0] + parts[2]))
     ),
-    min_size=1, max_size=8,
-)  # fmt: skip
+    min_size=1,
+    max_size=8,
+)
 
 
 @given(_CLAIMS, st.integers(0, 2000))

@@ -34,9 +34,11 @@ async def test_one_long_path_does_not_make_every_line_as_long() -> None:
     fairness = fairness_of(hand)
     flow = waiting(fairness, "/long" + "x" * (1 << 20), hand.now)
     rows = request_rows(
-        fairness, lambda path: Described(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
-        lambda moment: "now", with_details=True,
-    )  # fmt: skip
+        fairness,
+        lambda path: Described(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
+        lambda moment: "now",
+        with_details=True,
+    )
     text = table(await taken(rows))
     lines = text.splitlines()
     assert 50 < len(lines) <= MANY + 1

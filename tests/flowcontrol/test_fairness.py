@@ -51,8 +51,9 @@ def test_without_a_configuration_there_are_the_mandatory_levels_and_schemas() ->
     assert server.flow("alice").schema == "catch-all"
     assert server.flow("root", groups=("system:masters",)).is_exempt
     assert dict(server.flow("alice").headers) == {
-        "x-kubernetes-pf-flowschema-uid": "", "x-kubernetes-pf-prioritylevel-uid": "",
-    }  # fmt: skip
+        "x-kubernetes-pf-flowschema-uid": "",
+        "x-kubernetes-pf-prioritylevel-uid": "",
+    }
     assert server.flow("nobody", groups=()).schema == "catch-all"
 
 
@@ -62,9 +63,15 @@ def test_what_is_shipped_shares_600_seats_as_upstream() -> None:
     server.fairness.digest(levels, compiled(schemas))  # type: ignore[arg-type]
     limits = {name: (level.limits.nominal, level.limits.least) for name, level in server.fairness.levels.items()}
     assert limits == {
-        "exempt": (0, 0), "catch-all": (13, 13), "system": (74, 50), "node-high": (98, 73),
-        "leader-election": (25, 25), "workload-high": (98, 49), "workload-low": (245, 24), "global-default": (49, 24),
-    }  # fmt: skip
+        "exempt": (0, 0),
+        "catch-all": (13, 13),
+        "system": (74, 50),
+        "node-high": (98, 73),
+        "leader-election": (25, 25),
+        "workload-high": (98, 49),
+        "workload-low": (245, 24),
+        "global-default": (49, 24),
+    }
     assert sum(server.seats().values()) == pytest.approx(602, abs=4)
 
 
@@ -187,10 +194,12 @@ def test_what_is_remembered_of_flows_is_bounded_whatever_a_request_says() -> Non
     server = Server()
     long = "x" * 4096
     for action in (
-        Action("list", "", "v1", long, "", "default"), Action("list", "", "v1", "pods", long, "default"),
-        Action("list", "", "v1", "pods", "", long), Action("list", long, "v1", "pods", "", "default"),
+        Action("list", "", "v1", long, "", "default"),
+        Action("list", "", "v1", "pods", long, "default"),
+        Action("list", "", "v1", "pods", "", long),
+        Action("list", long, "v1", "pods", "", "default"),
         Action(long, "", "v1", "pods", "", "default"),
-    ):  # fmt: skip
+    ):
         assert server.flow("alice", action).schema == "catch-all"
     server.flow(long)
     server.flow("alice", groups=(*AUTHENTICATED, long))

@@ -117,9 +117,10 @@ def _subject(draw: st.DrawFn) -> str:
 
 
 @given(
-    st.lists(st.lists(_subject(), max_size=3), max_size=6), st.sampled_from([*_USERS, "system:serviceaccount:n:s:t"]),
+    st.lists(st.lists(_subject(), max_size=3), max_size=6),
+    st.sampled_from([*_USERS, "system:serviceaccount:n:s:t"]),
     st.sets(st.sampled_from(_GROUPS)),
-)  # fmt: skip
+)
 def test_of_many_schemas_the_first_is_found_that_one_by_one_would_be(
     subjects: list[list[str]], user: str, groups: set[str]
 ) -> None:

@@ -64,9 +64,12 @@ def test_large_values_are_remembered_however_many_small_ones_follow(monkeypatch:
 def test_what_others_stored_is_made_to_fit() -> None:
     stored = kind(b=B, zz=B).value(kind(b=B, zz=B).read(BODY, "json", strict=False).obj)
     assert json.loads(b"{" + kind(a=A, b=B).present(stored, 7)) == {
-        "a": "one", "apiVersion": "e.x/v1", "b": 1, "kind": "Foo",
+        "a": "one",
+        "apiVersion": "e.x/v1",
+        "b": 1,
+        "kind": "Foo",
         "metadata": {"generation": 1, "name": "n", "resourceVersion": "7"},
-    }  # fmt: skip
+    }
 
 
 def test_another_version_is_converted_when_it_is_stored() -> None:
@@ -95,9 +98,12 @@ def test_what_was_stored_in_another_version_is_presented_in_that() -> None:
     old.family = new.family = {"e.x/v1": old, "e.x/v2": new}
     body = new.present(BODY[:-8] + b"}", 9)
     assert json.loads(b"{" + body) == {
-        "apiVersion": "e.x/v1", "kind": "Foo", "metadata": {"generation": 1, "name": "n", "resourceVersion": "9"},
-        "a": "one", "b": 1,
-    }  # fmt: skip
+        "apiVersion": "e.x/v1",
+        "kind": "Foo",
+        "metadata": {"generation": 1, "name": "n", "resourceVersion": "9"},
+        "a": "one",
+        "b": 1,
+    }
 
 
 def test_metadata_of_embedded_objects_must_be_readable() -> None:

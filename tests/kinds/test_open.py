@@ -21,15 +21,18 @@ def value(metadata: dict[str, Any], version: str = "v1", **content: Any) -> byte
     return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize("stored", [
-    value({"name": "a", "uid": "u"}),
-    value({"name": "a", "labels": {"resourceVersion": "7"}, "uid": "u"}, spec={"metadata": {"uid": "x"}}),
-    value({"name": "a"}),
-    value({"labels": {"resourceVersion": "7", "uid": "x"}}),
-    value({"name": "a", "selfLink": "/x", "uid": "u"}),
-    value({"name": "a", "uid": "u"}, aaa={"metadata": {"resourceVersion": "1", "uid": "u"}}),
-    value({"annotations": {"a": '"resourceVersion":"9","uid":"x"'}, "name": "a", "uid": "u"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "stored",
+    [
+        value({"name": "a", "uid": "u"}),
+        value({"name": "a", "labels": {"resourceVersion": "7"}, "uid": "u"}, spec={"metadata": {"uid": "x"}}),
+        value({"name": "a"}),
+        value({"labels": {"resourceVersion": "7", "uid": "x"}}),
+        value({"name": "a", "selfLink": "/x", "uid": "u"}),
+        value({"name": "a", "uid": "u"}, aaa={"metadata": {"resourceVersion": "1", "uid": "u"}}),
+        value({"annotations": {"a": '"resourceVersion":"9","uid":"x"'}, "name": "a", "uid": "u"}),
+    ],
+)
 def test_a_body_becomes_its_value_again(stored):
     body = V1.at_revision(stored, 9)
     assert json.loads(b"{" + body)["metadata"]["resourceVersion"] == "9"

@@ -54,9 +54,7 @@ def test_a_value_is_stored_as_it_is() -> None:
 def test_members_that_nobody_knows_are_left_out_of_what_is_translated() -> None:
     later = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "later": 1}, "data": {"a": "b"}}
     found = json.loads(form(JSON).value(json.dumps(later | {"x": []}).encode()))
-    assert found == {
-        "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"a": "b"},
-    }  # fmt: skip
+    assert found == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"a": "b"}}
 
 
 def test_another_version_is_converted_and_has_its_defaults() -> None:
@@ -64,9 +62,11 @@ def test_another_version_is_converted_and_has_its_defaults() -> None:
     found = stored_form(autoscalers, JSON)
     assert found is not None
     old = {
-        "kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v1", "metadata": {"name": "a"},
+        "kind": "HorizontalPodAutoscaler",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {"name": "a"},
         "spec": {"scaleTargetRef": {"kind": "D", "name": "d"}, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50},
-    }  # fmt: skip
+    }
     value = json.loads(found.value(json.dumps(old).encode()))
     assert value["apiVersion"] == "autoscaling/v2"
     assert value["spec"]["minReplicas"] == 1
@@ -79,10 +79,14 @@ def test_a_definition_of_v1beta1_has_what_is_above_its_versions_in_each() -> Non
     assert found is not None
     schema = {"openAPIV3Schema": {"type": "object"}}
     spec = {
-        "group": "example.com", "version": "v1", "names": {"plural": "gadgets", "kind": "Gadget"}, "validation": schema,
-        "subresources": {"status": {}}, "additionalPrinterColumns": [{"name": "A", "type": "date", "JSONPath": ".a"}],
+        "group": "example.com",
+        "version": "v1",
+        "names": {"plural": "gadgets", "kind": "Gadget"},
+        "validation": schema,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [{"name": "A", "type": "date", "JSONPath": ".a"}],
         "versions": [{"name": "v1", "served": True, "storage": True}, {"name": "v2", "served": True, "storage": False}],
-    }  # fmt: skip
+    }
     old = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1", "metadata": {"name": "a"}}
     value = found.value(json.dumps({**old, "spec": spec}).encode())
     made = json.loads(value)["spec"]

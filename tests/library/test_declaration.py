@@ -92,9 +92,13 @@ def test_the_definition_has_what_was_declared() -> None:
     spec = definition_of(Foo)["spec"]
     assert spec["scope"] == "Cluster"
     assert spec["names"] == {
-        "plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList", "shortNames": ["fo"],
+        "plural": "foos",
+        "singular": "foo",
+        "kind": "Foo",
+        "listKind": "FooList",
+        "shortNames": ["fo"],
         "categories": ["all"],
-    }  # fmt: skip
+    }
     (version,) = spec["versions"]
     assert version["subresources"] == {"status": {}}
     assert version["selectableFields"] == [{"jsonPath": ".spec.size"}]

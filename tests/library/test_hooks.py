@@ -141,8 +141,9 @@ async def test_a_conversion_that_fails_says_of_what(serve: Any, master: str, why
     server = await serve(Boat)
     answer = await ask(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master=master))
     assert (answer.status, answer.json()["message"]) == (
-        500, f"conversion for e.x/v1beta1, Kind=Boat failed: default/a to v1: {why}",
-    )  # fmt: skip
+        500,
+        f"conversion for e.x/v1beta1, Kind=Boat failed: default/a to v1: {why}",
+    )
 
 
 async def test_a_list_in_which_one_object_cannot_be_converted_fails_and_names_it(serve: Any) -> None:
@@ -184,9 +185,7 @@ class Pier(pydantic.BaseModel):
 async def test_what_pydantic_finds_wrong_is_said_of_each_field(serve: Any) -> None:
     server = await serve(Pier)
     answer = await ask(server, "POST", boats().replace("boats", "piers"), boat("a", kind="Pier", depths=[9], end=2))
-    assert causes(answer) == [
-        ("spec.depths", "Invalid value: [9]: is deep"), ("spec.end", "Invalid value: 2: is even"),
-    ]  # fmt: skip
+    assert causes(answer) == [("spec.depths", "Invalid value: [9]: is deep"), ("spec.end", "Invalid value: 2: is even")]
 
 
 @resource("e.x/v1")

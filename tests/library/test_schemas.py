@@ -74,11 +74,15 @@ def test_classes_within_a_class_bring_names_descriptions_and_what_is_required() 
         "description": "A port.",
         "properties": {
             "targetPort": {
-                "type": "integer", "format": "int64", "minimum": 1, "maximum": 65536, "exclusiveMaximum": True,
-            },
+                "type": "integer",
+                "format": "int64",
+                "minimum": 1,
+                "maximum": 65536,
+                "exclusiveMaximum": True,
+            }
         },
         "required": ["targetPort"],
-    }  # fmt: skip
+    }
 
 
 @dataclass

@@ -46,10 +46,12 @@ class ShipStatus(msgspec.Struct, rename="camel"):
 
 
 @resource(
-    "e.x/v1", short_names=["sh"], scale=Scale(),
+    "e.x/v1",
+    short_names=["sh"],
+    scale=Scale(),
     printer_columns=[PrinterColumn("Captain", ".spec.captain")],
     rules=[Rule("self.metadata.name != 'titanic'", message="no such ship")],
-)  # fmt: skip
+)
 class Ship(msgspec.Struct):
     """A ship."""
 
@@ -129,9 +131,12 @@ async def test_schema_rules_and_function_judge_in_this_order(ships: Server) -> N
     rule = await ask(ships, "POST", SHIPS, ship("titanic"))
     assert [field for field, _ in causes(rule)] == ["<nil>"]
     assert (await ask(ships, "POST", SHIPS, ship("b", captain="ahab"))).status == 201
-    changed = await ask(ships, "PUT", f"{SHIPS}/b", ship("b", captain="starbuck") | {
-        "metadata": (await ask(ships, "GET", f"{SHIPS}/b")).json()["metadata"]
-    })  # fmt: skip
+    changed = await ask(
+        ships,
+        "PUT",
+        f"{SHIPS}/b",
+        ship("b", captain="starbuck") | {"metadata": (await ask(ships, "GET", f"{SHIPS}/b")).json()["metadata"]},
+    )
     assert causes(changed) == [("spec.captain", "Forbidden: ahab stays")]
 
 
@@ -196,9 +201,12 @@ async def test_a_deletion_is_heard_of_once_in_any_version_and_not_on_a_dry_run(s
 async def test_server_side_apply_owns_the_fields(ships: Server) -> None:
     for manager, code in (("one", 201), ("two", 409)):
         answer = await ask(
-            ships, "PATCH", f"{SHIPS}/a?fieldManager={manager}", ship("a", captain=manager),
+            ships,
+            "PATCH",
+            f"{SHIPS}/a?fieldManager={manager}",
+            ship("a", captain=manager),
             media="application/apply-patch+yaml",
-        )  # fmt: skip
+        )
         assert answer.status == code, answer.body
 
 
@@ -217,7 +225,7 @@ async def test_rights_are_those_of_rbac(ships: Server) -> None:
         "metadata": {"name": "sailors"},
         "subjects": [{"kind": "Group", "name": "dev", "apiGroup": "rbac.authorization.k8s.io"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "sailor"},
-    }  # fmt: skip
+    }
     for plural, body in (("clusterroles", role), ("clusterrolebindings", binding)):
         assert (await ask(ships, "POST", f"/apis/rbac.authorization.k8s.io/v1/{plural}", body)).status == 201
     assert (await ask(ships, "GET", SHIPS, token="alice-token")).status == 200
@@ -293,9 +301,7 @@ async def test_a_server_starts_once_and_is_reached_while_it_runs(ships: Server) 
         _ = Server(Ship).url
 
 
-async def test_a_whole_control_plane_serves_it_beside_its_own(
-    start_control_plane: Any, client_of: Any
-) -> None:  # fmt: skip
+async def test_a_whole_control_plane_serves_it_beside_its_own(start_control_plane: Any, client_of: Any) -> None:
     plane: ControlPlane = await start_control_plane()
     await mount(plane, Ship)
     client = client_of(plane)
@@ -311,7 +317,7 @@ async def test_the_definition_is_taken_by_a_control_plane(start_control_plane: A
 
 async def test_a_definition_of_the_name_of_a_mounted_class_is_not_served(
     start_control_plane: Any, client_of: Any
-) -> None:  # fmt: skip
+) -> None:
     plane: ControlPlane = await start_control_plane()
     client = client_of(plane)
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

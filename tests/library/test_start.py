@@ -33,12 +33,22 @@ async def main():
 asyncio.run(main())
 """
 UNUSED = (
-    "cryptography", "joserfc", "yaml", "pydantic", "steersman.cel.evaluator",
+    "cryptography",
+    "joserfc",
+    "yaml",
+    "pydantic",
+    "steersman.cel.evaluator",
     "steersman.registry.apiextensions.validation",
-    "steersman.schema.declaration", "steersman.endpoints.proxy", "steersman.net.client.transport",
-    "steersman.webhooks", "steersman.library.aggregated", "steersman.api.admissionregistration.v1",
-    "steersman.authentication.service_account_keys", "steersman.schema.mail_address", "steersman.openapi.builder",
-)  # fmt: skip
+    "steersman.schema.declaration",
+    "steersman.endpoints.proxy",
+    "steersman.net.client.transport",
+    "steersman.webhooks",
+    "steersman.library.aggregated",
+    "steersman.api.admissionregistration.v1",
+    "steersman.authentication.service_account_keys",
+    "steersman.schema.mail_address",
+    "steersman.openapi.builder",
+)
 """What is slow to load and needed by few requests, or by none."""
 
 

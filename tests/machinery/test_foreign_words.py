@@ -19,16 +19,38 @@ from steersman.storage.sqlite.store import _fault
 assert steersman.__file__ is not None
 SOURCES = Path(steersman.__file__).parent
 FOREIGN = {
-    "msgspec.MsgspecError", "msgspec.DecodeError", "msgspec.ValidationError", "ssl.SSLError", "sqlite3.Error",
-    "UnsupportedAlgorithm", "InvalidSignature", "DuplicateExtension", "zlib.error", "binascii.Error",
-    "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
-}  # fmt: skip
-TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py",
-                "storage/sqlite/snapshot.py", "storage/sqlite/salvage.py", "storage/moving/", "webhooks/kubeconfig.py",
-                "authentication/client_certificate.py", "authentication/certificate_usage.py",
-                "aggregator/remote_discovery.py",
-                "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py",
-                "nodes/stages/declaration.py", "kinds/stored_form.py"}  # fmt: skip
+    "msgspec.MsgspecError",
+    "msgspec.DecodeError",
+    "msgspec.ValidationError",
+    "ssl.SSLError",
+    "sqlite3.Error",
+    "UnsupportedAlgorithm",
+    "InvalidSignature",
+    "DuplicateExtension",
+    "zlib.error",
+    "binascii.Error",
+    "pyyaml.YAMLError",
+    "pyyaml.MarkedYAMLError",
+    "pyyaml.reader.ReaderError",
+}
+TO_OPERATORS = {
+    "cli/",
+    "controlplane/",
+    "storage/sqlite/file.py",
+    "storage/sqlite/store.py",
+    "storage/sqlite/snapshot.py",
+    "storage/sqlite/salvage.py",
+    "storage/moving/",
+    "webhooks/kubeconfig.py",
+    "authentication/client_certificate.py",
+    "authentication/certificate_usage.py",
+    "aggregator/remote_discovery.py",
+    "aggregator/remote_openapi.py",
+    "cluster/configuration.py",
+    "library/checked.py",
+    "nodes/stages/declaration.py",
+    "kinds/stored_form.py",
+}
 """What is told at the start, or in the log."""
 
 
@@ -81,26 +103,32 @@ def test_values_that_are_refused_speak_for_themselves() -> None:
     assert words_of(caught.value) == "our words"
 
 
-@pytest.mark.parametrize(("reason", "text"), [
-    ("SSLV3_ALERT_HANDSHAKE_FAILURE", "remote error: tls: handshake failure"),
-    ("TLSV1_ALERT_PROTOCOL_VERSION", "remote error: tls: protocol version not supported"),
-    ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "remote error: tls: certificate required"),
-    ("TLSV1_ALERT_UNKNOWN_CA", "remote error: tls: unknown certificate authority"),
-    ("DH_KEY_TOO_SMALL", "tls: handshake failure"),
-    (None, "tls: handshake failure"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "remote error: tls: handshake failure"),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", "remote error: tls: protocol version not supported"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "remote error: tls: certificate required"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "remote error: tls: unknown certificate authority"),
+        ("DH_KEY_TOO_SMALL", "tls: handshake failure"),
+        (None, "tls: handshake failure"),
+    ],
+)
 def test_alerts_of_tls_are_told_as_go_does(reason: str | None, text: str) -> None:
     error = ssl.SSLError("a library's words")
     error.reason = reason
     assert _tls_failure(error, "h") == text
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("SQLITE_FULL", "the disk or its quota is full (SQLITE_FULL)"),
-    ("SQLITE_IOERR_FSYNC", "the disk failed (SQLITE_IOERR_FSYNC)"),
-    ("SQLITE_MISUSE", "the database failed (SQLITE_MISUSE)"),
-    ("", "the database failed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SQLITE_FULL", "the disk or its quota is full (SQLITE_FULL)"),
+        ("SQLITE_IOERR_FSYNC", "the disk failed (SQLITE_IOERR_FSYNC)"),
+        ("SQLITE_MISUSE", "the database failed (SQLITE_MISUSE)"),
+        ("", "the database failed"),
+    ],
+)
 def test_faults_of_the_file_are_told_in_our_words(name: str, text: str) -> None:
     error = sqlite3.OperationalError("a library's words")
     error.sqlite_errorname = name

@@ -115,9 +115,13 @@ def test_many_series_are_exposed_in_pieces_while_values_are_recorded() -> None:
     assert max(piece.count("\n") for piece in pieces) == 1000
     lines = "".join(pieces).splitlines()
     assert [line for line in lines if '"2999"' in line] == [
-        'c{who="2999"} 1', 'h_bucket{who="2999",le="1"} 1', 'h_bucket{who="2999",le="2"} 1',
-        'h_bucket{who="2999",le="+Inf"} 1', 'h_sum{who="2999"} 1.0', 'h_count{who="2999"} 1',
-    ]  # fmt: skip
+        'c{who="2999"} 1',
+        'h_bucket{who="2999",le="1"} 1',
+        'h_bucket{who="2999",le="2"} 1',
+        'h_bucket{who="2999",le="+Inf"} 1',
+        'h_sum{who="2999"} 1.0',
+        'h_count{who="2999"} 1',
+    ]
 
 
 def test_a_label_of_any_length_is_cut_off() -> None:
@@ -145,6 +149,4 @@ def test_bounds_of_buckets_are_written_as_go_writes_them() -> None:
     registry.add(sizes)
     sizes.observe(1)
     edges = re.findall(r'le="([^"]+)"', "".join(registry.expose()))
-    assert edges == [
-        "1e-05", "0.005", "1", "2.5", "100000", "1e+06", "1.05e+06", "1.048576e+06", "1e+09", "+Inf",
-    ]  # fmt: skip
+    assert edges == ["1e-05", "0.005", "1", "2.5", "100000", "1e+06", "1.05e+06", "1.048576e+06", "1e+09", "+Inf"]

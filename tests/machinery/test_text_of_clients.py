@@ -22,8 +22,18 @@ SOURCES = Path(steersman.__file__).parent
 HELPERS = {"net/ascii.py", "machinery/go/strings.py"}
 KINDS_OF_CHARACTERS = {"isdigit", "isdecimal", "isnumeric", "isalnum", "isalpha", "isspace", "isupper", "islower"}
 OF_ANY_SPACE_OR_CASE = {
-    "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "lower", "upper", "casefold", "title", "swapcase",
-}  # fmt: skip
+    "strip",
+    "lstrip",
+    "rstrip",
+    "split",
+    "rsplit",
+    "splitlines",
+    "lower",
+    "upper",
+    "casefold",
+    "title",
+    "swapcase",
+}
 UNICODE_IN_PATTERN = re.compile(r"\\[dDwWsSbB]|re\.I\b|IGNORECASE|\(\?[aLmsux]*i")
 ALLOWED = {
     "admission_plugins/pod_node_selector.py": {"parts[0].strip()", "parts[1].strip()"},
@@ -108,10 +118,17 @@ def test_text_is_not_read_as_unicode() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize("source", [
-    "text.isdigit()", "text.strip()", "text.lower()", r"re.compile(r'\d')", "re.compile('a', re.IGNORECASE)",
-    "re.match('(?i)a', text)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text.isdigit()",
+        "text.strip()",
+        "text.lower()",
+        r"re.compile(r'\d')",
+        "re.compile('a', re.IGNORECASE)",
+        "re.match('(?i)a', text)",
+    ],
+)
 def test_what_is_found(source: str) -> None:
     assert list(unicode_readings(source)) == [ast.unparse(ast.parse(source))]
     assert list(unicode_readings("text.strip(' '); re.compile('\\\\d', re.ASCII); re.compile(b'\\\\d')")) == []
@@ -126,21 +143,69 @@ def test_space_and_case_are_those_of_go() -> None:
     assert not is_letter("1")
 
 
-@pytest.mark.parametrize(("text", "number"), [
-    ("1", 1.0), ("1_0", 10.0), ("0x1p-2", 0.25), ("0x_1p1", 2.0), ("1.", 1.0), ("+.5", 0.5), ("1e5", 1e5), ("-1", -1.0),
-    ("inf", float("inf")), ("+Infinity", float("inf")), ("1e400", float("inf")), ("1e-999", 0.0),
-    ("1_23.50_0_0e+1_2", 1.235e14), ("0x_1_2.3_4_5p+1_2", 74565.0), ("0xA_b.cP1", 343.5), ("0x.8p1", 1.0),
-    ("-0x1p99999999999", -math.inf), ("0x1p1024", math.inf), ("0x1p-9999", 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1", 1.0),
+        ("1_0", 10.0),
+        ("0x1p-2", 0.25),
+        ("0x_1p1", 2.0),
+        ("1.", 1.0),
+        ("+.5", 0.5),
+        ("1e5", 1e5),
+        ("-1", -1.0),
+        ("inf", float("inf")),
+        ("+Infinity", float("inf")),
+        ("1e400", float("inf")),
+        ("1e-999", 0.0),
+        ("1_23.50_0_0e+1_2", 1.235e14),
+        ("0x_1_2.3_4_5p+1_2", 74565.0),
+        ("0xA_b.cP1", 343.5),
+        ("0x.8p1", 1.0),
+        ("-0x1p99999999999", -math.inf),
+        ("0x1p1024", math.inf),
+        ("0x1p-9999", 0.0),
+    ],
+)
 def test_floats_are_those_of_go(text: str, number: float) -> None:
     assert parse_float(text) == number
 
 
-@pytest.mark.parametrize("text", [
-    "", " ", " 1", "1 ", "\u0663", ".", "0.5e", "0b1", "1__0", "_1", "1_", "+nan", "0x1", "\u00b2", "1_e1", "1_.5",
-    "1._5", "1e_1", "1e1_", "0x_p1", "0x.p1", "0x1_p1", "0x1.p_1", "0x1__2p1", "0x1._2p1", "0_x1p1", "+-0x1p1",
-    "0x" + "a" * 2000, "0x" + "a_" * 1000 + "ap", "1_" * 1000 + "e",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        " 1",
+        "1 ",
+        "\u0663",
+        ".",
+        "0.5e",
+        "0b1",
+        "1__0",
+        "_1",
+        "1_",
+        "+nan",
+        "0x1",
+        "\u00b2",
+        "1_e1",
+        "1_.5",
+        "1._5",
+        "1e_1",
+        "1e1_",
+        "0x_p1",
+        "0x.p1",
+        "0x1_p1",
+        "0x1.p_1",
+        "0x1__2p1",
+        "0x1._2p1",
+        "0_x1p1",
+        "+-0x1p1",
+        "0x" + "a" * 2000,
+        "0x" + "a_" * 1000 + "ap",
+        "1_" * 1000 + "e",
+    ],
+)
 def test_what_is_no_float_to_go(text: str) -> None:
     with pytest.raises(ValueError, match="invalid syntax"):
         parse_float(text)

@@ -34,9 +34,16 @@ def pytest_asyncio_loop_factories(config, item):
 
 
 _SIGNS = x509.KeyUsage(
-    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
-    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
-)  # fmt: skip
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Authority:
@@ -280,9 +287,13 @@ async def http2(client_context: Callable[..., ssl.SSLContext]) -> AsyncIterator[
     clients: list[RawHttp2] = []
 
     async def connect(
-        server: HttpServer, *, tls: bool = False, settings: dict[int, int] | None = None, window: int = 0,
+        server: HttpServer,
+        *,
+        tls: bool = False,
+        settings: dict[int, int] | None = None,
+        window: int = 0,
         hello: bool = True,
-    ) -> RawHttp2:  # fmt: skip
+    ) -> RawHttp2:
         context = client_context("h2") if tls else None
         reader, writer = await asyncio.open_connection(*server.address, ssl=context)
         client = RawHttp2(reader, writer)

@@ -24,9 +24,13 @@ class Door:
 
     def __init__(self, **limits: float) -> None:
         self.core = Core(
-            self._never, Limits(**limits), asyncio.get_running_loop(), eager=True,
-            h1_fields=FieldCache(http1_exchange.field), h2_fields=FieldCache(hpack.field),
-        )  # fmt: skip
+            self._never,
+            Limits(**limits),
+            asyncio.get_running_loop(),
+            eager=True,
+            h1_fields=FieldCache(http1_exchange.field),
+            h2_fields=FieldCache(hpack.field),
+        )
         self.begun: list[int] = []
         self.fails = False
         self._listener = socket.socket()

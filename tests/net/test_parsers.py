@@ -83,12 +83,29 @@ def test_http2_takes_any_frames_in_any_pieces(sent, places):
 
 LINES = st.sampled_from(
     [
-        b"GET / HTTP/1.1\r\n", b"POST /a?b HTTP/1.1\r\n", b"Host: h\r\n", b"Content-Length: 3\r\n", b"\r\n", b"abc",
-        b"Transfer-Encoding: chunked\r\n", b"3\r\n", b"abc\r\n", b"0\r\n\r\n", b"X: y\r\n", b" folded\r\n",
-        b"Connection: Upgrade\r\nUpgrade: x\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n",
-        b"CONNECT h:1 HTTP/1.1\r\n", b"GET / HTTP/1.0\r\n", b"HEAD * HTTP/1.1\r\n", b"\n", b"\0", b"\xff",
+        b"GET / HTTP/1.1\r\n",
+        b"POST /a?b HTTP/1.1\r\n",
+        b"Host: h\r\n",
+        b"Content-Length: 3\r\n",
+        b"\r\n",
+        b"abc",
+        b"Transfer-Encoding: chunked\r\n",
+        b"3\r\n",
+        b"abc\r\n",
+        b"0\r\n\r\n",
+        b"X: y\r\n",
+        b" folded\r\n",
+        b"Connection: Upgrade\r\nUpgrade: x\r\n",
+        b"Connection: close\r\n",
+        b"Expect: 100-continue\r\n",
+        b"CONNECT h:1 HTTP/1.1\r\n",
+        b"GET / HTTP/1.0\r\n",
+        b"HEAD * HTTP/1.1\r\n",
+        b"\n",
+        b"\0",
+        b"\xff",
     ]
-)  # fmt: skip
+)
 
 
 def undecided(answer: tuple[bytes, bool]) -> tuple[bytes, bool]:

@@ -90,10 +90,14 @@ FLOODS = {
     "settings": (Http2Connection, HELLO + frames.settings({}) * 1900),
     "window updates": (Http2Connection, HELLO + opened(0) + frames.window_update(1, 1) * 19_000),
     "windows of the connection": (Http2Connection, HELLO + frames.window_update(0, 1) * 19_000),
-    "large heads": (Http2Connection, HELLO + b"".join(
-        frames.headers(2 * number + 1, HEAD + b"\x82" * 900, frames.END_STREAM, 16384) for number in range(250)
-    )),
-}  # fmt: skip
+    "large heads": (
+        Http2Connection,
+        HELLO
+        + b"".join(
+            frames.headers(2 * number + 1, HEAD + b"\x82" * 900, frames.END_STREAM, 16384) for number in range(250)
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FLOODS)

@@ -253,9 +253,7 @@ def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
         return Response(200, [], body)
 
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
-    core = Core(
-        handler, Limits(), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1]
-    )  # fmt: skip
+    core = Core(handler, Limits(), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1])
     connection, wire = kind(core), Full()
     connection.connection_made(wire)
     wire.connection = connection

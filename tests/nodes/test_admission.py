@@ -29,9 +29,10 @@ MEMORY = ("MemoryPressure",)
 
 def node(*taints: Taint, **allocatable: str) -> Node:
     return Node(
-        metadata=ObjectMeta(name="n", labels={"disk": "ssd"}), spec=NodeSpec(taints=list(taints)),
+        metadata=ObjectMeta(name="n", labels={"disk": "ssd"}),
+        spec=NodeSpec(taints=list(taints)),
         status=NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "3", **allocatable}),
-    )  # fmt: skip
+    )
 
 
 def pod(name: str = "p", port: int = 0, host_ip: str = "", requests: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -136,16 +137,10 @@ def test_a_node_under_pressure_takes_few() -> None:
         (["net.ipv4.tcp_syncookies", "kernel.shm_rmid_forced", "net/ipv4/tcp_rmem"], {}, ""),
         (["kernel.msgmax"], {}, '"kernel.msgmax" not allowlisted'),
         (["net/ipv4/conf/eno2.100/rp_filter"], {}, '"net.ipv4.conf.eno2/100.rp_filter" not allowlisted'),
-        (
-            ["net.ipv4.tcp_rmem"], {"host_network": True},
-            '"net.ipv4.tcp_rmem" not allowed with host Net enabled',
-        ),
-        (
-            ["kernel.shm_rmid_forced"], {"host_ipc": True},
-            '"kernel.shm_rmid_forced" not allowed with host IPC enabled',
-        ),
+        (["net.ipv4.tcp_rmem"], {"host_network": True}, '"net.ipv4.tcp_rmem" not allowed with host Net enabled'),
+        (["kernel.shm_rmid_forced"], {"host_ipc": True}, '"kernel.shm_rmid_forced" not allowed with host IPC enabled'),
     ],
-)  # fmt: skip
+)
 def test_parameters_of_the_kernel_are_a_pods_own(names: list[str], spec: dict[str, Any], why: str) -> None:
     security = PodSecurityContext(sysctls=[Sysctl(name=each, value="1") for each in names])
     found = refusal(pod(security_context=security, **spec), node(), Allocated(), ())

@@ -27,11 +27,18 @@ def runs_for(image: str, *command: str, owner: OwnerReference | None = JOB) -> f
     return behaviour_of(Pod(metadata=metadata, spec=PodSpec(containers=[container])), container).runs_for
 
 
-@pytest.mark.parametrize(("image", "command", "seconds"), [
-    ("busybox", (), 0.0), ("busybox", ("unheard-of",), 0.0), ("busybox", ("sleep", "3"), 3.0),
-    ("busybox", ("sh", "-c", "while true; do sleep 1; done"), None), ("registry.k8s.io/pause:3.10", (), None),
-    ("pause", (), None), ("menopause:1", (), 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("image", "command", "seconds"),
+    [
+        ("busybox", (), 0.0),
+        ("busybox", ("unheard-of",), 0.0),
+        ("busybox", ("sleep", "3"), 3.0),
+        ("busybox", ("sh", "-c", "while true; do sleep 1; done"), None),
+        ("registry.k8s.io/pause:3.10", (), None),
+        ("pause", (), None),
+        ("menopause:1", (), 0.0),
+    ],
+)
 def test_containers_of_jobs_end_unless_they_are_known_to_go_on(
     image: str, command: tuple[str, ...], seconds: float | None
 ) -> None:
@@ -51,16 +58,24 @@ def test_other_containers_run_for_ever_unless_their_command_ends() -> None:
     assert runs_for("busybox", "true", owner=None) == 0.0
 
 
-@pytest.mark.parametrize(("script", "policy", "message"), [
-    ("echo -n done > /dev/termination-log", "File", "done"), ("echo why; false", "File", ""),
-    ("echo why; false", "FallbackToLogsOnError", "why\n"), ("echo why", "FallbackToLogsOnError", ""),
-    ("echo a > /dev/termination-log; echo b; false", "FallbackToLogsOnError", "a\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "policy", "message"),
+    [
+        ("echo -n done > /dev/termination-log", "File", "done"),
+        ("echo why; false", "File", ""),
+        ("echo why; false", "FallbackToLogsOnError", "why\n"),
+        ("echo why", "FallbackToLogsOnError", ""),
+        ("echo a > /dev/termination-log; echo b; false", "FallbackToLogsOnError", "a\n"),
+    ],
+)
 def test_a_message_is_what_was_left_in_its_file_or_the_end_of_the_log(script: str, policy: str, message: str) -> None:
     container = Container(
-        name="c", image="busybox", command=["sh", "-c", script], termination_message_path="/dev/termination-log",
+        name="c",
+        image="busybox",
+        command=["sh", "-c", script],
+        termination_message_path="/dev/termination-log",
         termination_message_policy=policy,
-    )  # fmt: skip
+    )
     assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container).message == message
 
 

@@ -51,18 +51,28 @@ class Living:
     """A pod on a node that remembers; other pods may share `containers` with it."""
 
     def __init__(
-        self, *main: Container, init: tuple[Container, ...] = (), volume: Volume = EMPTY, uid: str = "u",
-        containers: Containers | None = None, restart: str = "Never", node: str = "n",
-    ) -> None:  # fmt: skip
+        self,
+        *main: Container,
+        init: tuple[Container, ...] = (),
+        volume: Volume = EMPTY,
+        uid: str = "u",
+        containers: Containers | None = None,
+        restart: str = "Never",
+        node: str = "n",
+    ) -> None:
         self.containers = containers or Containers()
         self.pod = Pod(
             metadata=ObjectMeta(name="p", namespace="n", uid=uid, generation=1),
             spec=PodSpec(
-                containers=list(main), init_containers=list(init), restart_policy=restart, volumes=[volume],
-                node_name=node, termination_grace_period_seconds=30,
+                containers=list(main),
+                init_containers=list(init),
+                restart_policy=restart,
+                volumes=[volume],
+                node_name=node,
+                termination_grace_period_seconds=30,
             ),
             status=PodStatus(phase="Pending"),
-        )  # fmt: skip
+        )
         self.place = Place(("172.16.0.2",), ("10.128.0.2",))
         self.done: Step | None = None
         self.again: float | None = None
@@ -169,9 +179,7 @@ async def test_a_command_that_is_killed_writes_nothing_more() -> None:
 
 
 async def test_a_process_that_began_later_finds_what_containers_have_written() -> None:
-    it = Living(
-        container("c", "cat /d/f || exit 9; sleep 1000"), init=(container("i", "echo from-init > /d/f"),),
-    )  # fmt: skip
+    it = Living(container("c", "cat /d/f || exit 9; sleep 1000"), init=(container("i", "echo from-init > /d/f"),))
     await it.at(0)
     it.containers = Containers()
     it.place = replace(it.place, memory={})
@@ -185,9 +193,10 @@ async def test_a_part_of_a_volume_is_shared_by_its_path() -> None:
     named = [VolumeMount(name="d", mount_path="/own", sub_path_expr="$(POD)")]
     name = [EnvVar(name="POD", value_from=EnvVarSource(field_ref=_field("metadata.name")))]
     it = Living(
-        container("c", "sleep 1000"), container("b", "echo 1 > /part/f; sleep 1000", volume_mounts=part),
+        container("c", "sleep 1000"),
+        container("b", "echo 1 > /part/f; sleep 1000", volume_mounts=part),
         container("a", "echo 2 > /own/f; sleep 1000", volume_mounts=named, env=name),
-    )  # fmt: skip
+    )
     await it.at(0)
     await it.at(1)
     assert (it.file("/d/a/b/f"), it.file("/d/p/f")) == (b"1\n", b"2\n")
@@ -205,7 +214,7 @@ async def test_a_link_leads_to_what_another_container_has_written() -> None:
     it = Living(
         container("c", "sleep 1; touch /d/f; ln -s /d/real /d/link; sleep 1000"),
         container("b", "sleep 2; echo 1 > /d/real; test $(cat /d/link) = 1 && exit 3"),
-    )  # fmt: skip
+    )
     for seconds in range(4):
         await it.at(seconds)
     assert it.ended("b") == (3, 2.0)
@@ -216,9 +225,7 @@ def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables
 
     def found(mounts: int, expression: str = "$(A1)") -> tuple[int, int]:
         """How many calls it takes, and how many have files."""
-        given = [
-            VolumeMount(name="d", mount_path=f"/m/{number}", sub_path_expr=expression) for number in range(mounts)
-        ]  # fmt: skip
+        given = [VolumeMount(name="d", mount_path=f"/m/{number}", sub_path_expr=expression) for number in range(mounts)]
         it = Living(container("c", "sleep 1000", volume_mounts=given, env=env))
         shared = it.contents.of(it.pod)
         assert shared is not None
@@ -316,9 +323,7 @@ async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None
 
 def with_variable(key: str = "DB", path: str = "env", *, optional: bool = False) -> list[EnvVar]:
     selector = FileKeySelector(volume_name="d", path=path, key=key, optional=optional)
-    return [
-        EnvVar(name="DB", value_from=EnvVarSource(file_key_ref=selector)), EnvVar(name="URL", value="db://$(DB)"),
-    ]  # fmt: skip
+    return [EnvVar(name="DB", value_from=EnvVarSource(file_key_ref=selector)), EnvVar(name="URL", value="db://$(DB)")]
 
 
 @pytest.mark.parametrize(
@@ -327,7 +332,8 @@ def with_variable(key: str = "DB", path: str = "env", *, optional: bool = False)
         ("DB='10.1.2.3'", with_variable(), ""),
         ("OTHER='1'", with_variable(optional=True), ""),
         (
-            "OTHER='1'", with_variable(),
+            "OTHER='1'",
+            with_variable(),
             'environment variable key "DB" not found in file '
             '"/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/d/env"',
         ),
@@ -335,12 +341,13 @@ def with_variable(key: str = "DB", path: str = "env", *, optional: bool = False)
         ("DB='1'", with_variable(path="none"), "couldn't parse env file"),
         ("DB='1'", with_variable(path="../env"), ""),
     ],
-)  # fmt: skip
+)
 async def test_variables_are_read_from_files(file: str, env: list[EnvVar], wrong: str) -> None:
     it = Living(
         container("c", 'test "$URL" = db://10.1.2.3 || exit 9; sleep 1000', env=env, volume_mounts=[]),
-        init=(container("i", f'echo "{file}" > /d/env'),), restart="Always",
-    )  # fmt: skip
+        init=(container("i", f'echo "{file}" > /d/env'),),
+        restart="Always",
+    )
     await it.at(0)
     waiting = it.pod.status.container_statuses[0].state.waiting
     assert ("" if waiting is None or waiting.reason == "CrashLoopBackOff" else waiting.message) == wrong
@@ -354,10 +361,12 @@ async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
 
     async def read(variables: int) -> int:
         env = [
-            EnvVar(name=f"V{each}", value_from=EnvVarSource(
-                file_key_ref=FileKeySelector(volume_name="d", path="env", key=f"K{each}")
-            )) for each in range(variables)
-        ]  # fmt: skip
+            EnvVar(
+                name=f"V{each}",
+                value_from=EnvVarSource(file_key_ref=FileKeySelector(volume_name="d", path="env", key=f"K{each}")),
+            )
+            for each in range(variables)
+        ]
         it = Living(container("c", "sleep 1000", env=env))
         it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = text.encode()
         shared = it.contents.of(it.pod)
@@ -379,9 +388,7 @@ async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
 
 
 async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
-    it = Living(
-        container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),),
-    )  # fmt: skip
+    it = Living(container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),))
     await it.at(0)
     shared = it.contents.of(it.pod)
     assert shared is not None
@@ -517,11 +524,12 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "while true; do x=$(seq 1 900); echo \"$x\" >> /d/f; sleep 0.01; done",
+        'while true; do x=$(seq 1 900); echo "$x" >> /d/f; sleep 0.01; done',
         "while true; do cat /d/f >> /d/f; echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >> /d/f; sleep 0.01; done",
-        "i=0; while true; do i=$((i+1)); touch /d/$i; sleep 0.001; done", "until [ -f /d/x ]; do sleep 0.001; done",
+        "i=0; while true; do i=$((i+1)); touch /d/$i; sleep 0.001; done",
+        "until [ -f /d/x ]; do sleep 0.001; done",
     ],
-)  # fmt: skip
+)
 async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
     it = Living(container("a", script), container("b", script))
     await it.at(0)
@@ -533,9 +541,7 @@ async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> No
 
 
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    it = Living(
-        container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"),
-    )  # fmt: skip
+    it = Living(container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"))
     await it.at(0)
     monkeypatch.setattr("steersman.nodes.contents._SECONDS_IN_LOOK", -1)
     it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30

@@ -18,17 +18,21 @@ def pod(**spec: Any) -> Pod:
 CLUSTER = "search n.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
 NODE = "nameserver 172.16.0.1\n"
 CONFIG = PodDNSConfig(
-    nameservers=["192.0.2.1", "10.96.0.10"], searches=["a.example", "cluster.local"],
+    nameservers=["192.0.2.1", "10.96.0.10"],
+    searches=["a.example", "cluster.local"],
     options=[PodDNSConfigOption(name="ndots", value="2"), PodDNSConfigOption(name="edns0")],
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
     ("it", "file"),
     [
-        (pod(), CLUSTER), (pod(dns_policy="ClusterFirst"), CLUSTER), (pod(dns_policy="Default"), NODE),
+        (pod(), CLUSTER),
+        (pod(dns_policy="ClusterFirst"), CLUSTER),
+        (pod(dns_policy="Default"), NODE),
         (pod(dns_policy="ClusterFirst", host_network=True), NODE),
-        (pod(dns_policy="ClusterFirstWithHostNet", host_network=True), CLUSTER), (pod(dns_policy="None"), ""),
+        (pod(dns_policy="ClusterFirstWithHostNet", host_network=True), CLUSTER),
+        (pod(dns_policy="None"), ""),
         (
             pod(dns_policy="None", dns_config=CONFIG),
             "search a.example cluster.local\nnameserver 192.0.2.1\nnameserver 10.96.0.10\noptions ndots:2 edns0\n",
@@ -39,7 +43,7 @@ CONFIG = PodDNSConfig(
             "nameserver 192.0.2.1\noptions ndots:2 edns0\n",
         ),
     ],
-)  # fmt: skip
+)
 def test_policies_and_configurations(it: Pod, file: str) -> None:
     assert (resolving_of(it).file, resolving_of(it).warnings) == (file, ())
 

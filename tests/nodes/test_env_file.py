@@ -11,11 +11,22 @@ from tests.counted_work import calls
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("K='v'", "v"), ("  K='v' # why\n", "v"), ("# K='no'\n\nK='v'\n", "v"), ("A='1'\nK='v'\n", "v"),
-        ("K='a\nb'\n", "a\nb"), ("K='' \n", ""), ("K= 'v'\n", ""), ("A= 'x y\nK='v'", "v"), ("A='1'\n", ""), ("", ""),
-        ("K='v'\nnonsense", "v"), ("K='v'\r\n", "v"), ("K='$x \\n'", "$x \\n"), ("K='1'\nK='2'", "1"),
+        ("K='v'", "v"),
+        ("  K='v' # why\n", "v"),
+        ("# K='no'\n\nK='v'\n", "v"),
+        ("A='1'\nK='v'\n", "v"),
+        ("K='a\nb'\n", "a\nb"),
+        ("K='' \n", ""),
+        ("K= 'v'\n", ""),
+        ("A= 'x y\nK='v'", "v"),
+        ("A='1'\n", ""),
+        ("", ""),
+        ("K='v'\nnonsense", "v"),
+        ("K='v'\r\n", "v"),
+        ("K='$x \\n'", "$x \\n"),
+        ("K='1'\nK='2'", "1"),
     ],
-)  # fmt: skip
+)
 def test_values_are_in_single_quotes(text: str, value: str) -> None:
     assert value_in(text, "K") == value
 
@@ -23,13 +34,15 @@ def test_values_are_in_single_quotes(text: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("A", "at line 1: missing '='"), ("\n='v'", "at line 2: empty variable name"),
+        ("A", "at line 1: missing '='"),
+        ("\n='v'", "at line 2: empty variable name"),
         ("A ='v'", "at line 1: whitespace before '=' is not allowed"),
-        ("A=v", "at line 1: value must be enclosed in single quotes"), ("A=", "at line 1: value must be enclosed"),
+        ("A=v", "at line 1: value must be enclosed in single quotes"),
+        ("A=", "at line 1: value must be enclosed"),
         ("A='v' x", "at line 1: unexpected content after closing quote"),
         ("\nA='v\nw\n", "starting at line 2: unclosed single quote"),
     ],
-)  # fmt: skip
+)
 def test_everything_else_is_refused(text: str, why: str) -> None:
     with pytest.raises(EnvFileError, match=f"^invalid environment variable format {why}"):
         value_in(text, "K")

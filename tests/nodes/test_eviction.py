@@ -42,9 +42,13 @@ def order(pressure: str, *pods: Pod) -> list[str]:
 def test_pods_go_that_use_more_than_they_ask_for_then_those_of_low_priority_then_the_large_ones() -> None:
     assert order(
         "MemoryPressure",
-        pod("within", "1Gi", "2Gi"), pod("small", "10Mi"), pod("important", "3Gi", "1Gi", priority=10),
-        pod("large", "2Gi"), pod("over", "4Gi", "3Gi"), pod("system", "9Gi", priority=2_000_000_000),
-    ) == ["large", "over", "small", "important", "within"]  # fmt: skip
+        pod("within", "1Gi", "2Gi"),
+        pod("small", "10Mi"),
+        pod("important", "3Gi", "1Gi", priority=10),
+        pod("large", "2Gi"),
+        pod("over", "4Gi", "3Gi"),
+        pod("system", "9Gi", priority=2_000_000_000),
+    ) == ["large", "over", "small", "important", "within"]
     assert order("DiskPressure", pod("asks", "1Mi", "1Mi"), pod("best-effort", "1Mi")) == ["best-effort", "asks"]
 
 

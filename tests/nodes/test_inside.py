@@ -48,9 +48,10 @@ class Room:
             name="c", command=list(command), volume_mounts=[VolumeMount(name="v", mount_path="/v")]
         )
         self.status = ContainerStatus(
-            name="c", container_id="containerd://1",
+            name="c",
+            container_id="containerd://1",
             state=ContainerState(running=ContainerStateRunning(started_at=times.now())),
-        )  # fmt: skip
+        )
         volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="m"))
         self.pod = Pod(
             metadata=ObjectMeta(name="p", namespace="default", uid="u"),

@@ -240,9 +240,10 @@ async def test_a_container_waits_for_the_config_map_of_its_variables(running: Ru
 async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> None:
     items = [KeyToPath(key="password", path="password")]
     spec = PodSpec(
-        node_name="node-0", containers=[Container(name="c", image="nginx")],
+        node_name="node-0",
+        containers=[Container(name="c", image="nginx")],
         volumes=[Volume(name="v", secret=SecretVolumeSource(secret_name="s", items=items))],
-    )  # fmt: skip
+    )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.advance(seconds=4)
     assert await waits(running, "p") == ("ContainerCreating", "")
@@ -252,8 +253,9 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
     await running.client.create(SECRETS, secret)
     await running.clock.advance(seconds=4)
     assert (await told(running, "p"))[1][:2] == (
-        "FailedMount", 'MountVolume.SetUp failed for volume "v" : references non-existent secret key: password',
-    )  # fmt: skip
+        "FailedMount",
+        'MountVolume.SetUp failed for volume "v" : references non-existent secret key: password',
+    )
     await running.client.patch(SECRETS, "s", "default", {"data": {"password": "cGFzc3dvcmQ="}})
     await running.clock.settle()
     assert (await running.phases())["p"] == "Running"
@@ -262,14 +264,15 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
 async def test_a_pod_is_told_once_that_nobody_may_make_its_secret(running: Running) -> None:
     items = [KeyToPath(key="tls.key", path="key")]
     spec = PodSpec(
-        node_name="node-0", containers=[Container(name="c", image="nginx", env_from=[
-            EnvFromSource(config_map_ref=ConfigMapEnvSource(name="m")),
-        ])],
+        node_name="node-0",
+        containers=[
+            Container(name="c", image="nginx", env_from=[EnvFromSource(config_map_ref=ConfigMapEnvSource(name="m"))])
+        ],
         volumes=[
             Volume(name="v", secret=SecretVolumeSource(secret_name="s", items=items)),
             Volume(name="o", secret=SecretVolumeSource(secret_name="o", optional=True)),
         ],
-    )  # fmt: skip
+    )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.advance(seconds=4)
     assert [each for each in await told(running, "p") if each[0] == "NotSimulated"] == []
@@ -284,9 +287,9 @@ async def test_the_switch_of_a_node_holds_for_commands_that_are_followed() -> No
     clock = Clock()
     async with a_client() as client, nodes_of(client, NodeTemplate(unknown_programs=Unknown.FAIL)):
         running = Running(client, clock)
-        await shared(running, "p", "tool; echo $? > /d/f; exit $(cat /d/f)", Volume(
-            name="d", empty_dir=EmptyDirVolumeSource()
-        ))  # fmt: skip
+        await shared(
+            running, "p", "tool; echo $? > /d/f; exit $(cat /d/f)", Volume(name="d", empty_dir=EmptyDirVolumeSource())
+        )
         status = (await client.get(PODS, "p", "default")).status
         assert status.container_statuses[0].state.terminated is not None
         assert status.container_statuses[0].state.terminated.exit_code == 127
@@ -296,7 +299,7 @@ async def shared(running: Running, name: str, script: str, volume: Volume, **spe
     """Makes a pod whose container has a volume at /d."""
     container = Container(
         name="c", image="nginx", command=["sh", "-c", script], volume_mounts=[VolumeMount(name="d", mount_path="/d")]
-    )  # fmt: skip
+    )
     spec = {"restart_policy": "Never", **spec}
     pod = PodSpec(node_name="node-0", containers=[container], volumes=[volume], **spec)
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=pod))
@@ -339,9 +342,10 @@ async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
 async def test_a_secret_for_pulling_that_is_missing_is_told_of(running: Running) -> None:
     await running.client.create(SECRETS, Secret(metadata=ObjectMeta(name="there", namespace="default")))
     spec = PodSpec(
-        node_name="node-0", containers=[Container(name="c", image="nginx")],
+        node_name="node-0",
+        containers=[Container(name="c", image="nginx")],
         image_pull_secrets=[LocalObjectReference(name="there"), LocalObjectReference(name="none")],
-    )  # fmt: skip
+    )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.settle()
     assert (await running.phases())["p"] == "Running"
@@ -398,9 +402,10 @@ async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: R
     assert sorted((await running.phases()).values()) == ["Failed", "Running"]
     gone = next(each for each in (await running.client.list(PODS)).items if each.status.phase == "Failed").status
     assert (gone.reason, gone.message) == (
-        "Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. Container c was "
+        "Evicted",
+        "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. Container c was "
         "using 16Mi, request is 0, has larger consumption of memory. ",
-    )  # fmt: skip
+    )
     assert ("DisruptionTarget", "True", "TerminationByKubelet") in [
         (each.type, each.status, each.reason) for each in gone.conditions
     ]

@@ -19,13 +19,17 @@ def pod(name: str = "p", **spec: Any) -> Pod:
 @pytest.mark.parametrize(
     ("it", "name"),
     [
-        (pod(), "p"), (pod(hostname="h"), "h"), (pod("p" * 62 + "-x"), "p" * 62), (pod(host_network=True), "node-0"),
-        (pod(hostname="h", hostname_override="db.example"), "db.example"), (pod(hostname="h", subdomain="s"), "h"),
+        (pod(), "p"),
+        (pod(hostname="h"), "h"),
+        (pod("p" * 62 + "-x"), "p" * 62),
+        (pod(host_network=True), "node-0"),
+        (pod(hostname="h", hostname_override="db.example"), "db.example"),
+        (pod(hostname="h", subdomain="s"), "h"),
         (pod(hostname="h", subdomain="s", set_hostname_as_fqdn=True), "h.s.n.svc.cluster.local"),
         (pod(set_hostname_as_fqdn=True), "p"),
         (pod(hostname_override="o", subdomain="s", set_hostname_as_fqdn=True), "o"),
     ],
-)  # fmt: skip
+)
 def test_hostnames(it: Pod, name: str) -> None:
     assert (hostname_of(it), wrong_name(it)) == (name, "")
 

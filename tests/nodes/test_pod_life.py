@@ -43,11 +43,14 @@ def pod(*containers: Container, restart: str = "Always", init: tuple[Container, 
     return Pod(
         metadata=ObjectMeta(name="p", namespace="n", uid="u", generation=1),
         spec=PodSpec(
-            containers=list(containers), init_containers=list(init), restart_policy=restart,
-            termination_grace_period_seconds=30, **spec,
+            containers=list(containers),
+            init_containers=list(init),
+            restart_policy=restart,
+            termination_grace_period_seconds=30,
+            **spec,
         ),
         status=PodStatus(phase="Pending"),
-    )  # fmt: skip
+    )
 
 
 def container(name: str = "c", *command: str, **more: Any) -> Container:
@@ -118,9 +121,10 @@ def test_what_fails_is_started_again_with_growing_waits() -> None:
 
 def test_init_containers_run_in_turn_and_sidecars_stay() -> None:
     it = pod(
-        container(), init=(container("first", "sleep", "3"), container("beside", restart_policy="Always")),
+        container(),
+        init=(container("first", "sleep", "3"), container("beside", restart_policy="Always")),
         restart="Never",
-    )  # fmt: skip
+    )
     live(it, NOW)
     assert it.status.phase == "Pending"
     waiting = it.status.container_statuses[0].state.waiting
@@ -183,9 +187,7 @@ def test_policies_of_containers_decide_the_phase() -> None:
     assert the_phases(it, 0, 1) == ["Running", "Failed"]
     it = pod(container("c", "sh", "-c", "sleep 1; exit 1", restart_policy="Always"), restart="Never")
     assert the_phases(it, 0, 1, 2) == ["Running", "Running", "Running"]
-    rule = ContainerRestartRule(
-        action="Restart", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[3])
-    )  # fmt: skip
+    rule = ContainerRestartRule(action="Restart", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[3]))
     first = container("first", "sh", "-c", "exit 3", restart_policy="Never", restart_policy_rules=[rule])
     it = pod(container("main"), init=(first,), restart="Never")
     assert the_phases(it, 0, 1, 2) == ["Pending", "Pending", "Pending"]
@@ -211,9 +213,7 @@ def test_a_pod_of_a_job_ends_well() -> None:
 
 def test_annotations_say_what_a_container_does() -> None:
     it = pod(container("one"), container("two"), restart="Never")
-    it.metadata.annotations = {
-        f"{PREFIX}run-for": "1m", f"{PREFIX}exit-code.two": "7", f"{PREFIX}ready-after": "10s",
-    }  # fmt: skip
+    it.metadata.annotations = {f"{PREFIX}run-for": "1m", f"{PREFIX}exit-code.two": "7", f"{PREFIX}ready-after": "10s"}
     live(it, NOW)
     assert ready(it)[0] == "False"
     live(it, NOW + 10)
@@ -296,9 +296,10 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
     )
     assert waits(it) == ("ErrImagePull", why)
     assert [(each.reason, each.message) for each in done.happened] == [
-        ("Pulling", 'Pulling image "nginx"'), ("Failed", f'Failed to pull image "nginx": {why}'),
+        ("Pulling", 'Pulling image "nginx"'),
+        ("Failed", f'Failed to pull image "nginx": {why}'),
         ("Failed", "Error: ErrImagePull"),
-    ]  # fmt: skip
+    ]
     place = Place(PLACE.host_ips, PLACE.pod_ips, memory=done.memory)
     done = step(it, place, NOW + 1)
     it.status = done.status
@@ -437,8 +438,9 @@ def test_a_container_can_have_all_of_them_start_anew() -> None:
     restarting = next(each for each in it.status.conditions if each.type == "AllContainersRestarting")
     assert (restarting.status, restarting.reason) == ("True", "RestartAllContainersStarted")
     assert [each.state.waiting.reason for each in it.status.container_statuses if each.state.waiting] == [
-        "RestartingAllContainers", "RestartingAllContainers",
-    ]  # fmt: skip
+        "RestartingAllContainers",
+        "RestartingAllContainers",
+    ]
     assert [each.message for each in done.happened] == ["killing"]
     assert done.again == NOW + 7
     live(it, NOW + 7)
@@ -544,14 +546,16 @@ def test_what_all_containers_have_is_told_of_every_pod() -> None:
 def test_a_status_tells_as_whom_a_container_runs() -> None:
     own = SecurityContext(run_as_user=1000, run_as_group=7)
     it = pod(
-        container("a"), container("b", security_context=own),
+        container("a"),
+        container("b", security_context=own),
         security_context=PodSecurityContext(supplemental_groups=[60, 50], fs_group=2000),
-    )  # fmt: skip
+    )
     live(it, NOW)
     users = [each.user.linux for each in it.status.container_statuses if each.user is not None]
     assert [(each.uid, each.gid, each.supplemental_groups) for each in users if each is not None] == [
-        (0, 0, [0, 50, 60, 2000]), (1000, 7, [7, 50, 60, 2000]),
-    ]  # fmt: skip
+        (0, 0, [0, 50, 60, 2000]),
+        (1000, 7, [7, 50, 60, 2000]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,10 @@ def pod(*, shares: bool | None = None) -> Pod:
     running = ContainerState(running=ContainerStateRunning(started_at="2026-01-01T00:00:00Z"))
     statuses = [ContainerStatus(name=each.name, state=running) for each in (WEB, OTHER)]
     return Pod(
-        metadata=ObjectMeta(name="p"), status=PodStatus(container_statuses=statuses),
+        metadata=ObjectMeta(name="p"),
+        status=PodStatus(container_statuses=statuses),
         spec=PodSpec(containers=[WEB, OTHER], ephemeral_containers=[DEBUG], share_process_namespace=shares),
-    )  # fmt: skip
+    )
 
 
 def test_a_container_finds_its_own() -> None:

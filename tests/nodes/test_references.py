@@ -106,7 +106,7 @@ def projected(*sources: VolumeProjection) -> Volume:
             '[configmap "no" not found, secret "no" not found]',
         ),
     ],
-)  # fmt: skip
+)
 def test_volumes_that_cannot_be_filled_are_told_in_a_kubelets_words(volume: Volume, said: str) -> None:
     assert missing_in(volume, THERE.get) == said
 
@@ -136,5 +136,7 @@ def test_all_that_a_pod_names_is_found() -> None:
         volumes=[projected(VolumeProjection(secret=SecretProjection(name="three")))],
     )
     assert set(sources_of(Pod(spec=spec))) == {
-        Source(CONFIG_MAP, "one"), Source(SECRET, "two"), Source(SECRET, "three"),
-    }  # fmt: skip
+        Source(CONFIG_MAP, "one"),
+        Source(SECRET, "two"),
+        Source(SECRET, "three"),
+    }

@@ -22,24 +22,40 @@ def printed(script: str, now: float) -> list[Printed]:
     return found
 
 
-@pytest.mark.parametrize(("script", "ends"), [
-    ("sleep 5; exit 3", Outcome(5.0, 3)), ("echo a", Outcome(0.0, 0)), ("while true; do sleep 1; done", Outcome(None)),
-    ("nginx -g daemon", Outcome(None, is_known=False, missing="nginx")), ("wget a && sleep 2", Outcome(2.0, 0)),
-    ("case a in a) exit 4;; esac", Outcome(0.0, 4)), ("select x in a; do break; done", Outcome(None, is_known=False)),
-    ("for i in $(seq 1 10); do sleep 1; done; exit 1", Outcome(10.0, 1)), ("while true; do :; done", Outcome(None)),
-    ("until nslookup db; do sleep 2; done", Outcome(0.0, 0)), ("read x; exit 4", Outcome(0.0, 4)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "ends"),
+    [
+        ("sleep 5; exit 3", Outcome(5.0, 3)),
+        ("echo a", Outcome(0.0, 0)),
+        ("while true; do sleep 1; done", Outcome(None)),
+        ("nginx -g daemon", Outcome(None, is_known=False, missing="nginx")),
+        ("wget a && sleep 2", Outcome(2.0, 0)),
+        ("case a in a) exit 4;; esac", Outcome(0.0, 4)),
+        ("select x in a; do break; done", Outcome(None, is_known=False)),
+        ("for i in $(seq 1 10); do sleep 1; done; exit 1", Outcome(10.0, 1)),
+        ("while true; do :; done", Outcome(None)),
+        ("until nslookup db; do sleep 2; done", Outcome(0.0, 0)),
+        ("read x; exit 4", Outcome(0.0, 4)),
+    ],
+)
 def test_how_a_command_ends(script: str, ends: Outcome) -> None:
     assert outcome(("sh", "-c", script), Setting()) == ends
 
 
-@pytest.mark.parametrize(("script", "ends"), [
-    ("_term() { sleep 5; exit 143; }\ntrap _term SIGTERM\nwhile true; do sleep 1; done", (5.0, 143)),
-    ("trap 'sleep 2; exit 0' 15; sleep infinity", (2.0, 0)), ("trap 'exit 3' TERM; server & wait", (0.0, 3)),
-    ("trap 'exit 4' TERM; trap 'sleep 1' EXIT; sleep infinity", (1.0, 4)), ("sleep infinity", (0.0, 143)),
-    ("trap : TERM INT; sleep infinity & wait", (0.0, 143)), ("trap 'exit 3' INT; sleep infinity", (0.0, 143)),
-    ("trap 'sleep infinity' TERM; sleep infinity", (float("inf"), 143)), ("trap 'select' TERM; sleep inf", (0.0, 143)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "ends"),
+    [
+        ("_term() { sleep 5; exit 143; }\ntrap _term SIGTERM\nwhile true; do sleep 1; done", (5.0, 143)),
+        ("trap 'sleep 2; exit 0' 15; sleep infinity", (2.0, 0)),
+        ("trap 'exit 3' TERM; server & wait", (0.0, 3)),
+        ("trap 'exit 4' TERM; trap 'sleep 1' EXIT; sleep infinity", (1.0, 4)),
+        ("sleep infinity", (0.0, 143)),
+        ("trap : TERM INT; sleep infinity & wait", (0.0, 143)),
+        ("trap 'exit 3' INT; sleep infinity", (0.0, 143)),
+        ("trap 'sleep infinity' TERM; sleep infinity", (float("inf"), 143)),
+        ("trap 'select' TERM; sleep inf", (0.0, 143)),
+    ],
+)
 def test_a_trap_says_how_a_script_ends_that_is_told_to(script: str, ends: tuple[float, int]) -> None:
     found = outcome(("sh", "-c", script), Setting())
     assert (found.seconds, found.stops_after, found.stop_code) == (None, *ends)
@@ -75,11 +91,20 @@ def test_a_script_that_does_too_much_to_be_rehearsed_is_given_up() -> None:
 _MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
 
 
-@pytest.mark.parametrize("script", [
-    _MEGABYTE, "for i in $(seq 1 40); do export x=$x$x; done; x=aa" + _MEGABYTE, 'x=\'eval "$x"\'; eval "$x"',
-    "echo a" + " >/tmp/x" * 8000, ":;" * 30_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
-    "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script",
+    [
+        _MEGABYTE,
+        "for i in $(seq 1 40); do export x=$x$x; done; x=aa" + _MEGABYTE,
+        'x=\'eval "$x"\'; eval "$x"',
+        "echo a" + " >/tmp/x" * 8000,
+        ":;" * 30_000,
+        "echo a" + "|cat" * 15_000,
+        "a" + " b" * 30_000,
+        "(" * 2000,
+        "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
+    ],
+)
 def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
     assert outcome(("sh", "-c", script), Setting()).seconds is None
 
@@ -98,12 +123,19 @@ def test_what_is_in_volumes_is_found() -> None:
     assert outcome(("sh", "-c", "exit $(cat /data/n)"), setting).exit_code == 7
 
 
-@pytest.mark.parametrize(("script", "code"), [
-    ("cp --update=none /usr/local/bin/tool /data/tool && ln -sf /data/tool /data/link && cat /data/link", 0),
-    ("cp -r /autoinstrumentation/. /data/all && ls /data/all", 0), ("cp /plugins/*.so /data/", 0),
-    ("mv /entrypoint /data/e && chmod +x /data/e /other", 0), ("cp /data/missing /data/b", 1),
-    ("cp /tmp/missing /data/b", 1), ("chmod +x /data/missing", 1), ("cp /plugins/*.so /data/nowhere/x/", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("cp --update=none /usr/local/bin/tool /data/tool && ln -sf /data/tool /data/link && cat /data/link", 0),
+        ("cp -r /autoinstrumentation/. /data/all && ls /data/all", 0),
+        ("cp /plugins/*.so /data/", 0),
+        ("mv /entrypoint /data/e && chmod +x /data/e /other", 0),
+        ("cp /data/missing /data/b", 1),
+        ("cp /tmp/missing /data/b", 1),
+        ("chmod +x /data/missing", 1),
+        ("cp /plugins/*.so /data/nowhere/x/", 1),
+    ],
+)
 def test_files_of_the_image_are_copied_and_none_of_volumes(script: str, code: int) -> None:
     setting = Setting(mounts=("/data",))
     assert outcome(("sh", "-c", script), setting) == Outcome(0.0, code)
@@ -114,10 +146,15 @@ def test_images_have_no_files_where_programs_that_are_not_simulated_fail() -> No
     assert outcome(("cp", "/tool", "/data/tool"), setting).exit_code == 1
 
 
-@pytest.mark.parametrize("script", [
-    "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
-    "for i in 1 2 3 4 5 6 7 8 9; do " * 6 + "echo $i" + "; done" * 6, 'x=\'eval "$x"\'; eval "$x"', ":;" * 2000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script",
+    [
+        "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
+        "for i in 1 2 3 4 5 6 7 8 9; do " * 6 + "echo $i" + "; done" * 6,
+        'x=\'eval "$x"\'; eval "$x"',
+        ":;" * 2000,
+    ],
+)
 def test_what_is_tried_is_little_work(script: str) -> None:
     """It holds the loop: 160,000 calls are some ten milliseconds."""
     setting = Setting((("unseen", script[:9]),))

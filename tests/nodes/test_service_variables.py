@@ -14,13 +14,20 @@ def service(name: str, address: str, *ports: ServicePort) -> Service:
 def test_a_service_has_an_address_and_ports() -> None:
     ports = ServicePort(name="http-api", port=80), ServicePort(name="dns", port=53, protocol="UDP")
     assert service_variables([service("my-web", "10.0.0.7", *ports)]) == {
-        "MY_WEB_SERVICE_HOST": "10.0.0.7", "MY_WEB_SERVICE_PORT": "80", "MY_WEB_SERVICE_PORT_HTTP_API": "80",
-        "MY_WEB_SERVICE_PORT_DNS": "53", "MY_WEB_PORT": "tcp://10.0.0.7:80",
-        "MY_WEB_PORT_80_TCP": "tcp://10.0.0.7:80", "MY_WEB_PORT_80_TCP_PROTO": "tcp", "MY_WEB_PORT_80_TCP_PORT": "80",
+        "MY_WEB_SERVICE_HOST": "10.0.0.7",
+        "MY_WEB_SERVICE_PORT": "80",
+        "MY_WEB_SERVICE_PORT_HTTP_API": "80",
+        "MY_WEB_SERVICE_PORT_DNS": "53",
+        "MY_WEB_PORT": "tcp://10.0.0.7:80",
+        "MY_WEB_PORT_80_TCP": "tcp://10.0.0.7:80",
+        "MY_WEB_PORT_80_TCP_PROTO": "tcp",
+        "MY_WEB_PORT_80_TCP_PORT": "80",
         "MY_WEB_PORT_80_TCP_ADDR": "10.0.0.7",
-        "MY_WEB_PORT_53_UDP": "udp://10.0.0.7:53", "MY_WEB_PORT_53_UDP_PROTO": "udp", "MY_WEB_PORT_53_UDP_PORT": "53",
+        "MY_WEB_PORT_53_UDP": "udp://10.0.0.7:53",
+        "MY_WEB_PORT_53_UDP_PROTO": "udp",
+        "MY_WEB_PORT_53_UDP_PORT": "53",
         "MY_WEB_PORT_53_UDP_ADDR": "10.0.0.7",
-    }  # fmt: skip
+    }
 
 
 def test_addresses_of_the_other_family_are_bracketed() -> None:

@@ -67,25 +67,38 @@ async def test_variables_come_from_everywhere(client: Client) -> None:
         return EnvVarSource(**source)  # type: ignore[arg-type]
 
     container = Container(
-        name="c", env_from=[EnvFromSource(prefix="P_", config_map_ref=ConfigMapEnvSource(name="m"))],
+        name="c",
+        env_from=[EnvFromSource(prefix="P_", config_map_ref=ConfigMapEnvSource(name="m"))],
         resources=ResourceRequirements(limits={"cpu": "1500m", "memory": "64Mi"}),
         env=[
-            EnvVar(name="PLAIN", value="v"), EnvVar(name="BOTH", value="$(PLAIN)-$(P_a)-$(NO)-$$(PLAIN)"),
+            EnvVar(name="PLAIN", value="v"),
+            EnvVar(name="BOTH", value="$(PLAIN)-$(P_a)-$(NO)-$$(PLAIN)"),
             EnvVar(name="IP", value_from=of(field_ref=ObjectFieldSelector(field_path="status.podIP"))),
             EnvVar(name="APP", value_from=of(field_ref=ObjectFieldSelector(field_path="metadata.labels['app']"))),
             EnvVar(name="CPU", value_from=of(resource_field_ref=ResourceFieldSelector(resource="limits.cpu"))),
-            EnvVar(name="MEM", value_from=of(
-                resource_field_ref=ResourceFieldSelector(resource="limits.memory", divisor="1Mi")
-            )),
+            EnvVar(
+                name="MEM",
+                value_from=of(resource_field_ref=ResourceFieldSelector(resource="limits.memory", divisor="1Mi")),
+            ),
             EnvVar(name="B", value_from=of(config_map_key_ref=ConfigMapKeySelector(name="m", key="b"))),
             EnvVar(name="S", value_from=of(secret_key_ref=SecretKeySelector(name="m", key="key"))),
             EnvVar(name="GONE", value_from=of(secret_key_ref=SecretKeySelector(name="nope", key="key"))),
         ],
-    )  # fmt: skip
+    )
     found = (await surroundings(client, pod(container), container)).environment
     assert found["HOSTNAME"] == "web"
-    wanted = {"P_a": "1", "P_b": "2", "PLAIN": "v", "BOTH": "v-1-$(NO)-$(PLAIN)", "IP": "10.128.0.2", "APP": "x",
-              "CPU": "2", "MEM": "64", "B": "2", "S": "hidden"}  # fmt: skip
+    wanted = {
+        "P_a": "1",
+        "P_b": "2",
+        "PLAIN": "v",
+        "BOTH": "v-1-$(NO)-$(PLAIN)",
+        "IP": "10.128.0.2",
+        "APP": "x",
+        "CPU": "2",
+        "MEM": "64",
+        "B": "2",
+        "S": "hidden",
+    }
     assert {name: found.get(name) for name in wanted} == wanted
     assert "GONE" not in found
 
@@ -103,11 +116,13 @@ async def test_files_are_those_of_the_volumes(client: Client) -> None:
         Volume(name="m", config_map=ConfigMapVolumeSource(name="m", items=[KeyToPath(key="a", path="in/a")])),
         Volume(name="s", secret=SecretVolumeSource(secret_name="m")),
         Volume(name="d", downward_api=DownwardAPIVolumeSource(items=items)),
-    )  # fmt: skip
+    )
     mounts = [
-        VolumeMount(name="m", mount_path="/cfg"), VolumeMount(name="s", mount_path="/one", sub_path="key"),
-        VolumeMount(name="d", mount_path="/info"), VolumeMount(name="nope", mount_path="/nope"),
-    ]  # fmt: skip
+        VolumeMount(name="m", mount_path="/cfg"),
+        VolumeMount(name="s", mount_path="/one", sub_path="key"),
+        VolumeMount(name="d", mount_path="/info"),
+        VolumeMount(name="nope", mount_path="/nope"),
+    ]
     container = Container(name="c", volume_mounts=mounts)
     world = await surroundings(client, pod(container, *volumes), container)
     assert world.files["/cfg/in/a"] == b"1"
@@ -118,9 +133,9 @@ async def test_files_are_those_of_the_volumes(client: Client) -> None:
     assert b"10.128.0.2\tweb\n" in world.files["/etc/hosts"]
 
 
-@pytest.mark.parametrize(("text", "made"), [
-    ("$(A)", "1"), ("$$(A)", "$(A)"), ("$(B)", "$(B)"), ("$A $(A)b", "$A 1b"), ("$(", "$("),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "made"), [("$(A)", "1"), ("$$(A)", "$(A)"), ("$(B)", "$(B)"), ("$A $(A)b", "$A 1b"), ("$(", "$(")]
+)
 def test_references_are_expanded_as_a_kubelet_does(text: str, made: str) -> None:
     assert expanded(text, {"A": "1"}) == made
     assert command_of(Container(name="c", command=["x"], args=[text]), {"A": "1"}) == ["x", made]

@@ -32,17 +32,19 @@ def pod(group: int | None = None) -> Pod:
         VolumeProjection(config_map=ConfigMapProjection(name="m", items=[KeyToPath(key="a", path="a", mode=0o444)])),
         VolumeProjection(service_account_token=ServiceAccountTokenProjection(path="token")),
     ]
-    return Pod(spec=PodSpec(
-        containers=[CONTAINER],
-        security_context=PodSecurityContext(fs_group=group),
-        volumes=[
-            Volume(name="m", config_map=config_map),
-            Volume(name="s", secret=SecretVolumeSource(secret_name="s", default_mode=0o600)),
-            Volume(name="p", projected=ProjectedVolumeSource(sources=sources)),
-            Volume(name="e", empty_dir=EmptyDirVolumeSource()),
-            Volume(name="t", empty_dir=EmptyDirVolumeSource(medium="Memory")),
-        ],
-    ))  # fmt: skip
+    return Pod(
+        spec=PodSpec(
+            containers=[CONTAINER],
+            security_context=PodSecurityContext(fs_group=group),
+            volumes=[
+                Volume(name="m", config_map=config_map),
+                Volume(name="s", secret=SecretVolumeSource(secret_name="s", default_mode=0o600)),
+                Volume(name="p", projected=ProjectedVolumeSource(sources=sources)),
+                Volume(name="e", empty_dir=EmptyDirVolumeSource()),
+                Volume(name="t", empty_dir=EmptyDirVolumeSource(medium="Memory")),
+            ],
+        )
+    )
 
 
 PATHS = ["/m/in/a", "/m/b", "/s/key", "/p/a", "/p/token", "/etc/hosts", "/e/x"]
@@ -50,8 +52,14 @@ PATHS = ["/m/in/a", "/m/b", "/s/key", "/p/a", "/p/token", "/etc/hosts", "/e/x"]
 
 def test_modes_are_those_of_items_and_else_of_volumes() -> None:
     assert modes(pod(), CONTAINER, PATHS) == {
-        "/m/in/a": 0o400, "/m/b": 0o644, "/s/key": 0o600, "/p/a": 0o444, "/p/token": 0o644, "/e": 0o777, "/t": 0o777,
-    }  # fmt: skip
+        "/m/in/a": 0o400,
+        "/m/b": 0o644,
+        "/s/key": 0o600,
+        "/p/a": 0o444,
+        "/p/token": 0o644,
+        "/e": 0o777,
+        "/t": 0o777,
+    }
 
 
 def test_the_group_of_a_pod_reads_them() -> None:

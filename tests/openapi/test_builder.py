@@ -135,8 +135,9 @@ def test_ids_of_operations_are_each_of_one_operation() -> None:
 
 def test_a_merge_patch_takes_away_changes_and_adds() -> None:
     assert apply({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None, "e": 4}, "d": [5]}) == {
-        "a": {"c": 2, "e": 4}, "d": [5],
-    }  # fmt: skip
+        "a": {"c": 2, "e": 4},
+        "d": [5],
+    }
 
 
 def test_a_schema_nobody_knows_is_an_error() -> None:

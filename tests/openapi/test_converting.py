@@ -10,44 +10,70 @@ from steersman.openapi.converting import as_v3
 def test_parts_of_a_document_find_their_places() -> None:
     reference = {"$ref": "#/definitions/Thing"}
     document = {
-        "swagger": "2.0", "info": {"title": "t"},
-        "paths": {"/a": {
-            "parameters": [{"name": "p", "in": "query", "type": "string", "uniqueItems": True}],
-            "post": {
-                "operationId": "o", "consumes": ["application/json"], "produces": ["application/json", "text/x"],
-                "parameters": [{"name": "body", "in": "body", "schema": reference}, {"$ref": "#/parameters/q"}],
-                "responses": {"200": {"description": "OK", "schema": reference}, "401": {"description": "no"}},
-                "x-kubernetes-action": "post", "schemes": ["https"],
-            },
-        }},
-        "definitions": {"Thing": {"type": "object", "properties": {
-            "a": {"description": "d", "$ref": "#/definitions/Other"}, "b": {"type": "array", "items": reference},
-            "c": {"additionalProperties": reference}, "d": {"additionalProperties": True},
-        }}},
-    }  # fmt: skip
+        "swagger": "2.0",
+        "info": {"title": "t"},
+        "paths": {
+            "/a": {
+                "parameters": [{"name": "p", "in": "query", "type": "string", "uniqueItems": True}],
+                "post": {
+                    "operationId": "o",
+                    "consumes": ["application/json"],
+                    "produces": ["application/json", "text/x"],
+                    "parameters": [{"name": "body", "in": "body", "schema": reference}, {"$ref": "#/parameters/q"}],
+                    "responses": {"200": {"description": "OK", "schema": reference}, "401": {"description": "no"}},
+                    "x-kubernetes-action": "post",
+                    "schemes": ["https"],
+                },
+            }
+        },
+        "definitions": {
+            "Thing": {
+                "type": "object",
+                "properties": {
+                    "a": {"description": "d", "$ref": "#/definitions/Other"},
+                    "b": {"type": "array", "items": reference},
+                    "c": {"additionalProperties": reference},
+                    "d": {"additionalProperties": True},
+                },
+            }
+        },
+    }
     thing = {"$ref": "#/components/schemas/Thing"}
     assert as_v3(document) == {
-        "openapi": "3.0.0", "info": {"title": "t"},
-        "paths": {"/a": {
-            "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "uniqueItems": True}}],
-            "post": {
-                "operationId": "o", "x-kubernetes-action": "post",
-                "requestBody": {"content": {"application/json": {"schema": thing}}},
-                "parameters": [{"$ref": "#/components/parameters/q"}],
-                "responses": {
-                    "200": {"description": "OK", "content": {
-                        "application/json": {"schema": thing}, "text/x": {"schema": thing},
-                    }},
-                    "401": {"description": "no"},
+        "openapi": "3.0.0",
+        "info": {"title": "t"},
+        "paths": {
+            "/a": {
+                "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "uniqueItems": True}}],
+                "post": {
+                    "operationId": "o",
+                    "x-kubernetes-action": "post",
+                    "requestBody": {"content": {"application/json": {"schema": thing}}},
+                    "parameters": [{"$ref": "#/components/parameters/q"}],
+                    "responses": {
+                        "200": {
+                            "description": "OK",
+                            "content": {"application/json": {"schema": thing}, "text/x": {"schema": thing}},
+                        },
+                        "401": {"description": "no"},
+                    },
                 },
-            },
-        }},
-        "components": {"schemas": {"Thing": {"type": "object", "properties": {
-            "a": {"description": "d", "allOf": [{"$ref": "#/components/schemas/Other"}]},
-            "b": {"type": "array", "items": thing}, "c": {"additionalProperties": thing},
-            "d": {"additionalProperties": True},
-        }}}},
-    }  # fmt: skip
+            }
+        },
+        "components": {
+            "schemas": {
+                "Thing": {
+                    "type": "object",
+                    "properties": {
+                        "a": {"description": "d", "allOf": [{"$ref": "#/components/schemas/Other"}]},
+                        "b": {"type": "array", "items": thing},
+                        "c": {"additionalProperties": thing},
+                        "d": {"additionalProperties": True},
+                    },
+                }
+            }
+        },
+    }
 
 
 @pytest.mark.parametrize("name", ["paths", "definitions"])

@@ -40,10 +40,12 @@ def document_of(recorded: Any) -> Document:
         "status": Subresource(name="status", strategy=Strategy()),
     }
     resource = Resource(
-        kind=OpenKind(gvk, names["listKind"], openapi=recorded["schema"]), plural=names["plural"],
-        namespaced=recorded["scope"] == "Namespaced", name_validator=name_is_dns_subdomain,
+        kind=OpenKind(gvk, names["listKind"], openapi=recorded["schema"]),
+        plural=names["plural"],
+        namespaced=recorded["scope"] == "Namespaced",
+        name_validator=name_is_dns_subdomain,
         subresources=tuple(subresources[each] for each in recorded["subresources"]),
-    )  # fmt: skip
+    )
     return group_version_document(gvk.group, gvk.version, served_versions(resource))
 
 
@@ -124,9 +126,11 @@ def test_selectable_fields_are_published_of_each_version() -> None:
     )
     same: Any = object
     in_both = served(
-        stored, "gadgets", selectable_fields={"spec.color": str, "spec.size": str},
+        stored,
+        "gadgets",
+        selectable_fields={"spec.color": str, "spec.size": str},
         other_versions=(OtherVersion(other, same, same, selectable_fields={"spec.hue": "spec.color"}),),
-    )  # fmt: skip
+    )
     for each, fields in zip(in_both, (["spec.color", "spec.size"], ["spec.hue"]), strict=True):
         document = group_version_document("e.x", each.version, [each])
         expected = [{"fieldPath": field} for field in fields]
@@ -191,15 +195,22 @@ def test_a_struct_of_ones_own_is_published_by_its_members() -> None:
         "size": {"$ref": f"{reference}.apimachinery.pkg.api.resource.Quantity"},
         "since": {"$ref": f"{meta}.Time"},
         "period": {"type": "string"},
-        "parts": {"type": "array", "items": {"type": "object", "properties": {
-            "name": {"type": "string"}, "n": {"type": "integer", "format": "int32"},
-            "parts": {"type": "array", "items": part},
-        }}},
+        "parts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "n": {"type": "integer", "format": "int32"},
+                    "parts": {"type": "array", "items": part},
+                },
+            },
+        },
         "tags": {"type": "object", "additionalProperties": {"type": "string"}},
         "port": {"$ref": f"{reference}.apimachinery.pkg.util.intstr.IntOrString"},
         "rest": {"x-kubernetes-preserve-unknown-fields": True},
         "pod": {"$ref": f"{reference}.api.core.v1.PodSpec"},
-    }  # fmt: skip
+    }
     assert "io.k8s.api.core.v1.Container" in schemas
 
 

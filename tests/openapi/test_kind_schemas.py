@@ -62,11 +62,18 @@ def test_schemas_may_be_within_themselves() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"{", b"[]", b"null", encode({"components": 1}), encode({"components": {"schemas": []}}), document(),
-        document(Thing=GVK["x-kubernetes-group-version-kind"]), document(Other={"type": "object"}),
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        encode({"components": 1}),
+        encode({"components": {"schemas": []}}),
+        document(),
+        document(Thing=GVK["x-kubernetes-group-version-kind"]),
+        document(Other={"type": "object"}),
         document(Thing={"properties": {"a": {"$ref": "#/components/schemas/A"}}, **GVK}),
         document(Thing={"properties": {"a": {"$ref": "#/components/schemas/A"}}, **GVK}, A={"$ref": "B"}),
     ],
-)  # fmt: skip
+)
 def test_a_document_without_it_or_that_refers_to_nothing_gives_none(data: bytes) -> None:
     assert of_document(data, THING) is None

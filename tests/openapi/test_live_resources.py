@@ -31,11 +31,13 @@ SCHEMA = {
     "description": "A gadget is a thing of use.",
     "properties": {
         "spec": {
-            "type": "object", "description": "what it is to be", "required": ["color"],
+            "type": "object",
+            "description": "what it is to be",
+            "required": ["color"],
             "properties": {"color": {"type": "string", "description": "its color"}, "size": {"type": "integer"}},
-        },
+        }
     },
-}  # fmt: skip
+}
 
 
 def resource(plural: str = "gadgets", kind: str = "Gadget", group: str = "e.x", **more: Any) -> Resource[Any]:
@@ -179,9 +181,13 @@ async def test_nothing_is_built_or_encoded_on_the_loop(
         return run
 
     for owner, name in (
-        (Document, "fragments"), (Document, "members"), (service, "_joined"), (service, "_encode"),
-        (builder, "_schema_state"), (schemas, "schemas_of"),
-    ):  # fmt: skip
+        (Document, "fragments"),
+        (Document, "members"),
+        (service, "_joined"),
+        (service, "_encode"),
+        (builder, "_schema_state"),
+        (schemas, "schemas_of"),
+    ):
         monkeypatch.setattr(owner, name, noted(getattr(owner, name)))
     for path in ("/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/e.x/v1", "/openapi/v3"):
         plane.serve(resource(openapi=SCHEMA))
@@ -225,10 +231,16 @@ async def test_kubectl_explains_a_kind_that_is_served_later(start_control_plane:
 
     async def explain(*arguments: str) -> tuple[int | None, str]:
         process = await asyncio.create_subprocess_exec(
-            "kubectl", f"--kubeconfig={config}", f"--cache-dir={tmp_path / 'cache'}", "explain", *arguments,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env={"HOME": str(tmp_path)},
+            "kubectl",
+            f"--kubeconfig={config}",
+            f"--cache-dir={tmp_path / 'cache'}",
+            "explain",
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={"HOME": str(tmp_path)},
             executable=shutil.which("kubectl"),
-        )  # fmt: skip
+        )
         out, _ = await process.communicate()
         shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # kubectl would know what it knew for hours
         return process.returncode, out.decode()

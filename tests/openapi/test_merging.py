@@ -14,10 +14,12 @@ def reference(name: str) -> dict[str, Any]:
 
 
 def fragments(**sections: dict[str, Any]) -> Fragments:
-    return Fragments(**{
-        section: {name: json.dumps(each).encode() for name, each in members.items()}
-        for section, members in sections.items()
-    })  # fmt: skip
+    return Fragments(
+        **{
+            section: {name: json.dumps(each).encode() for name, each in members.items()}
+            for section, members in sections.items()
+        }
+    )
 
 
 def decoded(members: Any) -> dict[str, Any]:
@@ -58,9 +60,11 @@ def test_a_definition_that_means_something_else_has_another_name() -> None:
     }
     found = joined_with(whole, document)
     assert decoded(found.definitions) == {
-        "X": {"type": "object"}, "X_v2": {"type": "integer"}, "X_v3": {"type": "string"},
+        "X": {"type": "object"},
+        "X_v2": {"type": "integer"},
+        "X_v3": {"type": "string"},
         "Y": {"items": reference("X_v3")},
-    }  # fmt: skip
+    }
     assert decoded(found.parameters) == {"p": {"a": 1}, "p_v2": {"a": 2}}
     assert decoded(found.paths)["/b"] == {"get": reference("X_v3"), "parameters": [{"$ref": "#/parameters/p_v2"}]}
 

@@ -75,8 +75,19 @@ def test_varints_are_64_bit_twos_complement(value: int) -> None:
 def test_messages_hold_what_went_in(names: dict[str, str], text: str, number: int, real: float) -> None:
     pair_value = Message({"text": string(3)})
     body = Message({"text": string(1), "number": integer(2000), "real": double(7), "names": named(4, pair_value)})
-    found = list(fields(body({"names": {k: {"text": v} for k, v in names.items()}, "real": real, "number": number,
-                              "text": text, "unknown": 1})))  # fmt: skip
+    found = list(
+        fields(
+            body(
+                {
+                    "names": {k: {"text": v} for k, v in names.items()},
+                    "real": real,
+                    "number": number,
+                    "text": text,
+                    "unknown": 1,
+                }
+            )
+        )
+    )
     assert [each for each, _ in found] == sorted(each for each, _ in found)
     values = dict(found)
     assert values.get(1, b"").decode() == text

@@ -306,10 +306,16 @@ async def test_kubectl_explains_fields(server: Server, tmp_path: Any) -> None:
             (("ing.spec", "--output=plaintext-openapiv2"), "ingressClassName\t<string>"),
         ):
             process = await asyncio.create_subprocess_exec(
-                "kubectl", f"--server=http://{host}:{port}", f"--cache-dir={tmp_path}", "explain", *arguments,
+                "kubectl",
+                f"--server=http://{host}:{port}",
+                f"--cache-dir={tmp_path}",
+                "explain",
+                *arguments,
                 env={"KUBECONFIG": str(tmp_path / "none"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-                executable=shutil.which("kubectl"), stdout=-1, stderr=-1,
-            )  # fmt: skip
+                executable=shutil.which("kubectl"),
+                stdout=-1,
+                stderr=-1,
+            )
             out, err = await process.communicate()
             assert process.returncode == 0, err.decode()
             assert expected in out.decode()

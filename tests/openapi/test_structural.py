@@ -58,14 +58,17 @@ def test_an_int_or_string_says_so_itself_beside_members_that_say_nothing() -> No
 
 def test_what_no_schema_has_is_not_published() -> None:
     assert published({**TEXT, "id": "x", "x-own": 1, "x-kubernetes-validations": [{"odd": 1}]}) == {
-        **TEXT, "x-kubernetes-validations": [{"rule": ""}],
-    }  # fmt: skip
+        **TEXT,
+        "x-kubernetes-validations": [{"rule": ""}],
+    }
 
 
 def test_numbers_larger_than_64_bits_are_floats() -> None:
     assert published({"type": "integer", "maximum": 10**19, "default": [10**19]}) == {
-        "type": "integer", "maximum": 10**19, "default": [10**19],
-    }  # fmt: skip
+        "type": "integer",
+        "maximum": 10**19,
+        "default": [10**19],
+    }
     assert published({"type": "integer", "maximum": 10**25})["maximum"] == "float 1e+25"
 
 

@@ -29,15 +29,18 @@ NAMESPACED = "/api/v1/namespaces/{namespace}"
         (f"{NAMESPACED}/pods/{{name}}/binding", "post", "create binding of a Pod"),
         (f"{NAMESPACED}/pods/{{name}}/exec", "post", "connect POST requests to exec of Pod"),
         (f"{NAMESPACED}/services/{{name}}/proxy/{{path}}", "get", "connect GET requests to proxy of Service"),
-        (f"{NAMESPACED}/replicationcontrollers/{{name}}/scale", "get",
-         "read scale of the specified ReplicationController"),
+        (
+            f"{NAMESPACED}/replicationcontrollers/{{name}}/scale",
+            "get",
+            "read scale of the specified ReplicationController",
+        ),
         ("/api/", "get", "get available API versions"),
         ("/api/v1/", "get", "get available resources"),
         ("/apis/apps/", "get", "get information of a group"),
         ("/apis/apps/v1/", "get", "get available resources"),
         ("/version/", "get", "get the version information for this server"),
     ],
-)  # fmt: skip
+)
 def test_an_operation_says_what_it_does(path: str, method: str, expected: str) -> None:
     assert v2()["paths"][path][method]["description"] == expected
 

@@ -66,9 +66,14 @@ class Cluster:
     def context(self, store: Store[Any], namespace: str, name: str, **more: Any) -> Context:
         resource = store.resource
         action = Action(
-            more.pop("verb", ""), more.pop("group", resource.group), resource.version, resource.plural,
-            more.pop("subresource", ""), namespace if resource.namespaced else "", name,
-        )  # fmt: skip
+            more.pop("verb", ""),
+            more.pop("group", resource.group),
+            resource.version,
+            resource.plural,
+            more.pop("subresource", ""),
+            namespace if resource.namespaced else "",
+            name,
+        )
         return Context(**{"user": ADMIN, "action": action, **more})
 
     async def create(self, plural: str, body: dict[str, Any], *, group: str = "", **more: Any) -> dict[str, Any]:

@@ -30,10 +30,13 @@ def scale(replicas: int, **metadata: Any) -> dict[str, Any]:
 
 async def test_metadata_of_a_scale_are_judged_though_nothing_of_them_is_stored(api: Any, path: str) -> None:
     answer = await api.put(path, scale(-1, labels={"not a key!": "x"}))
-    assert (answer.status, answer.json()["message"]) == (422, (
-        f'Scale.autoscaling "d" is invalid: [metadata.labels: Invalid value: "not a key!": {NO_LABEL}, '
-        "spec.replicas: Invalid value: -1: must be greater than or equal to 0]"
-    ))  # fmt: skip
+    assert (answer.status, answer.json()["message"]) == (
+        422,
+        (
+            f'Scale.autoscaling "d" is invalid: [metadata.labels: Invalid value: "not a key!": {NO_LABEL}, '
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0]"
+        ),
+    )
     patched = await api.patch(path, {"metadata": {"annotations": {"&": "x"}}})
     assert patched.json()["details"]["causes"][0]["field"] == "metadata.annotations"
     applied = await api.request(

@@ -62,12 +62,16 @@ BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
     ("behavior", "causes"),
     [
         ('{"ScaleUp":{"SelectPolicy":"x"}}', ["spec.behavior.scaleUp.selectPolicy", "spec.behavior.scaleUp.policies"]),
-        ('{"scaleup":{"StabilizationWindowSeconds":-1}}',
-         ["spec.behavior.scaleUp.stabilizationWindowSeconds", "spec.behavior.scaleUp.policies"]),
+        (
+            '{"scaleup":{"StabilizationWindowSeconds":-1}}',
+            ["spec.behavior.scaleUp.stabilizationWindowSeconds", "spec.behavior.scaleUp.policies"],
+        ),
         ('{"ScaleUp":{"Tolerance":"-1"}}', ["spec.behavior.scaleUp.policies", "spec.behavior.scaleUp.tolerance"]),
-        ("{", []), ("null", []), ("[" * 3000, []),
+        ("{", []),
+        ("null", []),
+        ("[" * 3000, []),
     ],
-)  # fmt: skip
+)
 async def test_the_behavior_in_an_annotation_of_v1_is_validated_as_it_is(
     api: Any, namespace: str, method: str, behavior: str, causes: list[str]
 ) -> None:
@@ -102,10 +106,15 @@ async def test_what_came_through_v1_is_stored_with_the_defaults_of_v2(api: Any, 
 @pytest.mark.parametrize(
     ("high", "low", "ratio", "shown"),
     [
-        ("1e999", "1", "4", "0.000000"), ("1e30", "1e30", "4", ""), ("1e18", "1", "4", ""), ("1e30", "1n", "4e30", ""),
-        ("9" * 25, "1", "9" * 30, "1590897978359414784.000000"), ("4", "3", "1.34", "1.333333"), ("4", "3", "1.3", ""),
+        ("1e999", "1", "4", "0.000000"),
+        ("1e30", "1e30", "4", ""),
+        ("1e18", "1", "4", ""),
+        ("1e30", "1n", "4e30", ""),
+        ("9" * 25, "1", "9" * 30, "1590897978359414784.000000"),
+        ("4", "3", "1.34", "1.333333"),
+        ("4", "3", "1.3", ""),
     ],
-)  # fmt: skip
+)
 async def test_ratios_of_limit_ranges_are_of_int64_values(
     api: Any, namespace: str, high: str, low: str, ratio: str, shown: str
 ) -> None:
@@ -128,18 +137,27 @@ async def test_a_time_that_its_zone_takes_out_of_the_calendar_is_refused(api: An
     ("annotation", "text", "message"),
     [
         ("tolerations", "{}", "json: cannot unmarshal object into Go value of type []core.Toleration"),
-        ("tolerations", '[{"key":7}]',
-         "json: cannot unmarshal number into Go struct field Toleration.Key of type string"),
+        (
+            "tolerations",
+            '[{"key":7}]',
+            "json: cannot unmarshal number into Go struct field Toleration.Key of type string",
+        ),
         ("tolerations", "[" * 2000, "unexpected end of JSON input"),
         ("tolerations", "[" * 20000, "invalid character '[' exceeded max depth"),
         ("taints", "[1]", "json: cannot unmarshal number into Go value of type core.Taint"),
-        ("taints", '[{"timeAdded":"x"}]',
-         'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
-        ("preferAvoidPods", '{"preferAvoidPods":["a"]}',
-         "json: cannot unmarshal string into Go struct field AvoidPods.preferAvoidPods "
-         "of type v1.PreferAvoidPodsEntry"),
+        (
+            "taints",
+            '[{"timeAdded":"x"}]',
+            'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+        ),
+        (
+            "preferAvoidPods",
+            '{"preferAvoidPods":["a"]}',
+            "json: cannot unmarshal string into Go struct field AvoidPods.preferAvoidPods "
+            "of type v1.PreferAvoidPodsEntry",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_json_in_annotations_is_read_as_go_reads_it(
     api: Any, namespace: str, annotation: str, text: str, message: str
 ) -> None:

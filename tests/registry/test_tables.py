@@ -39,12 +39,16 @@ async def test_rows_lack_the_annotation_that_is_a_field_of_the_internal_type(
     [
         ("/api/v1/pods", "field label not supported: spec.x"),
         ("/apis/batch/v1/jobs", 'field label "spec.x" not supported for Job'),
-        ("/apis/resource.k8s.io/v1/resourceslices",
-         "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"),
-        ("/api/v1/persistentvolumes",
-         '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+        (
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x",
+        ),
+        (
+            "/api/v1/persistentvolumes",
+            '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"',
+        ),
     ],
-)  # fmt: skip
+)
 async def test_an_unknown_field_label_is_refused_in_the_words_of_the_kind(api: Any, path: str, message: str) -> None:
     answer = await api.get(f"{path}?fieldSelector=spec.x=1")
     assert (answer.status, answer.json()["message"]) == (400, message)

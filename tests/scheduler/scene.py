@@ -21,9 +21,11 @@ def node_of(name: str, **spec: Any) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, **spec.pop("labels", {})}
     allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110", **spec.pop("allocatable", {})}
     status = {
-        "allocatable": allocatable, "capacity": allocatable, "images": spec.pop("images", []),
+        "allocatable": allocatable,
+        "capacity": allocatable,
+        "images": spec.pop("images", []),
         "conditions": [{"type": "Ready", "status": "True"}],
-    }  # fmt: skip
+    }
     return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
 
 

@@ -78,4 +78,4 @@ def test_counts_and_uses(seed: int) -> None:
         assert len(meaning) == len(set(meaning))
         assert set(meaning) == {
             each for each in terms if each.pods.matches(metadata.namespace, metadata.labels, around)
-        }  # fmt: skip
+        }

@@ -23,9 +23,12 @@ async def make_class(scene: Scene, name: str, **more: Any) -> None:
 
 async def make_volume(scene: Scene, name: str, node: str = "", **more: Any) -> None:
     spec: dict[str, Any] = {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "slow",
-        "hostPath": {"path": "/x"}, **more,
-    }  # fmt: skip
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "slow",
+        "hostPath": {"path": "/x"},
+        **more,
+    }
     if node:
         term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
@@ -38,9 +41,12 @@ async def make_volume(scene: Scene, name: str, node: str = "", **more: Any) -> N
 
 async def make_claim(scene: Scene, name: str, *, volume: str = "", **more: Any) -> None:
     spec = {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": "slow", "volumeName": volume,
-        "resources": {"requests": {"storage": "1Gi"}}, **more,
-    }  # fmt: skip
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "slow",
+        "volumeName": volume,
+        "resources": {"requests": {"storage": "1Gi"}},
+        **more,
+    }
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     metadata = {"name": name, "namespace": "default", "annotations": annotations}
     plain = {"metadata": metadata, "spec": spec}

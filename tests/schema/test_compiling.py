@@ -117,12 +117,16 @@ def test_what_is_said_twice_is_compiled_once(monkeypatch: pytest.MonkeyPatch) ->
     assert {id(node.properties[letter]) for letter in "abcdefgh"} == {id(node.properties["a"])}
 
 
-@pytest.mark.parametrize("other", [
-    {"type": "string", "format": "unheard-of"}, {"x-kubernetes-int-or-string": True},
-    {"type": "array", "items": {"type": "string", "format": "date"}},
-    {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}},
-    {"type": "string", "allOf": [{"format": "date"}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"type": "string", "format": "unheard-of"},
+        {"x-kubernetes-int-or-string": True},
+        {"type": "array", "items": {"type": "string", "format": "date"}},
+        {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}},
+        {"type": "string", "allOf": [{"format": "date"}]},
+    ],
+)
 def test_only_what_judges_defaults_otherwise_is_compiled_for_them_again(other: dict[str, Any]) -> None:
     alike = {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}
     plain = {"type": "object", "properties": {"alike": alike, "other": other}}

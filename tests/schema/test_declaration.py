@@ -27,10 +27,7 @@ MUST_BE_EMPTY = "Forbidden: must be empty to be structural"
             [("schema.additionalProperties", "Forbidden: must not be used at the root")],
         ),
         (of(a={}), [("schema.properties[a].type", "Required value: must not be empty for specified object fields")]),
-        (
-            of(a={"type": "array"}),
-            [("schema.properties[a].items", "Required value: must be specified")],
-        ),
+        (of(a={"type": "array"}), [("schema.properties[a].items", "Required value: must be specified")]),
         (
             of(a={"type": "array", "items": {}}),
             [("schema.properties[a].items.type", "Required value: must not be empty for specified array items")],
@@ -78,7 +75,7 @@ MUST_BE_EMPTY = "Forbidden: must be empty to be structural"
             ],
         ),
     ],
-)  # fmt: skip
+)
 def test_structure(schema: dict[str, Any], errors: list[tuple[str, str]]) -> None:
     assert told(structural_errors(schema, PATH)) == errors
 
@@ -107,10 +104,13 @@ def test_structure(schema: dict[str, Any], errors: list[tuple[str, str]]) -> Non
             ],
         ),
         ({**TEXT, "$ref": "x"}, [(".$ref", "Forbidden: $ref is not supported")]),
-        ({**TEXT, "x-kubernetes-map-type": "odd"}, [
-            (".type", 'Invalid value: "string": must be object if x-kubernetes-map-type is specified'),
-            (".x-kubernetes-map-type", 'Unsupported value: "odd": supported values: "atomic", "granular"'),
-        ]),
+        (
+            {**TEXT, "x-kubernetes-map-type": "odd"},
+            [
+                (".type", 'Invalid value: "string": must be object if x-kubernetes-map-type is specified'),
+                (".x-kubernetes-map-type", 'Unsupported value: "odd": supported values: "atomic", "granular"'),
+            ],
+        ),
         (
             {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}},
             [(".items.x-kubernetes-map-type", f"Invalid value: null: {ATOMIC}")],
@@ -143,7 +143,9 @@ def test_structure(schema: dict[str, Any], errors: list[tuple[str, str]]) -> Non
         ),
         (
             {
-                "type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True,
+                "type": "object",
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
                 "default": {"metadata": {"name": "a/b"}},
             },
             [
@@ -153,7 +155,7 @@ def test_structure(schema: dict[str, Any], errors: list[tuple[str, str]]) -> Non
             ],
         ),
     ],
-)  # fmt: skip
+)
 def test_fields(schema: dict[str, Any], errors: list[tuple[str, str]]) -> None:
     assert refused(of(a=schema)) == [(f"schema.properties[a]{place}", text) for place, text in errors]
 

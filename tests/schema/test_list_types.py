@@ -13,9 +13,11 @@ def keyed(*keys: str) -> dict[str, Any]:
 
 
 SCHEMA = compiled(
-    one=keyed("k"), two=keyed("k", "p"), set={"type": "array", "x-kubernetes-list-type": "set", "items": {}},
+    one=keyed("k"),
+    two=keyed("k", "p"),
+    set={"type": "array", "x-kubernetes-list-type": "set", "items": {}},
     map={"type": "object", "additionalProperties": keyed("k")},
-)  # fmt: skip
+)
 
 
 def test_the_second_is_told_and_not_the_third() -> None:

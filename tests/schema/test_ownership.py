@@ -14,7 +14,9 @@ TEXT = {"type": "string"}
 def test_lists_and_maps_are_owned_as_the_schema_says() -> None:
     properties: dict[str, Any] = {
         "keyed": {
-            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"],
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k", "p"],
             "items": of(k=TEXT, p={**TEXT, "default": "TCP"}, v=TEXT),
         },
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT},
@@ -24,13 +26,21 @@ def test_lists_and_maps_are_owned_as_the_schema_says() -> None:
         "either": {"x-kubernetes-int-or-string": True},
         "map": {"type": "object", "additionalProperties": {"type": "integer"}},
         "resource": {
-            "type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True,
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
         },
-    }  # fmt: skip
+    }
     value = {
-        "keyed": [{"k": "a", "v": "x"}], "set": ["a"], "atomic": ["a"], "one": {"a": "x"}, "open": {"a": {"b": 1}},
-        "either": 5, "map": {"a": 1}, "resource": {"kind": "A", "metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}},
-    }  # fmt: skip
+        "keyed": [{"k": "a", "v": "x"}],
+        "set": ["a"],
+        "atomic": ["a"],
+        "one": {"a": "x"},
+        "open": {"a": {"b": 1}},
+        "either": 5,
+        "map": {"a": 1},
+        "resource": {"kind": "A", "metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}},
+    }
     owned = field_set(compiled(**properties).ownership.root, value)
     assert owned == field_set(custom_schema(of(**properties)).root, value)
     assert owned["f:keyed"] == {'k:{"k":"a","p":"TCP"}': {".": {}, "f:k": {}, "f:v": {}}}

@@ -17,9 +17,16 @@ async def test_statusz_is_an_object_where_its_kind_is_asked_for(api: Any) -> Non
     assert (answer.status, answer.headers["content-type"]) == (200, f"application/json;{STATUSZ}")
     found = answer.json()
     assert list(found) == [
-        "kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
-        "emulationVersion", "paths",
-    ]  # fmt: skip
+        "kind",
+        "apiVersion",
+        "metadata",
+        "startTime",
+        "uptimeSeconds",
+        "goVersion",
+        "binaryVersion",
+        "emulationVersion",
+        "paths",
+    ]
     assert (found["kind"], found["apiVersion"]) == ("Statusz", "config.k8s.io/v1beta1")
     assert found["metadata"] == {"name": "apiserver"}
     assert found["binaryVersion"].startswith("1.36.")

@@ -121,9 +121,14 @@ async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server
         server.add_post_start_hook(name, nothing)
     server.add_checks(HealthCheck("own", lambda: None), HealthCheck("etcd", lambda: None))
     ordered = [
-        "ping", "log", "etcd", "own", "poststarthook/rbac/bootstrap-roles", "poststarthook/bootstrap-controller",
+        "ping",
+        "log",
+        "etcd",
+        "own",
+        "poststarthook/rbac/bootstrap-roles",
+        "poststarthook/bootstrap-controller",
         "poststarthook/own-hook",
-    ]  # fmt: skip
+    ]
     assert [name async for name, _ in server.livez.results()] == ordered
     assert [name async for name, _ in server.readyz.results()] == ordered
 
@@ -142,9 +147,18 @@ async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
 
 async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutdown(api):
     text = (await api.get("/readyz?verbose")).body.decode()
-    for name in ("ping", "log", "etcd", "etcd-readiness", "informer-sync", "poststarthook/rbac/bootstrap-roles",
-                 "poststarthook/start-apiserver-admission-initializer", "poststarthook/storage-readiness",
-                 "poststarthook/start-system-namespaces-controller", "shutdown"):  # fmt: skip
+    for name in (
+        "ping",
+        "log",
+        "etcd",
+        "etcd-readiness",
+        "informer-sync",
+        "poststarthook/rbac/bootstrap-roles",
+        "poststarthook/start-apiserver-admission-initializer",
+        "poststarthook/storage-readiness",
+        "poststarthook/start-system-namespaces-controller",
+        "shutdown",
+    ):
         assert f"[+]{name} ok\n" in text
     assert "[+]shutdown ok\n" not in (await api.get("/livez?verbose")).body.decode()
 

@@ -189,9 +189,21 @@ async def test_requests_in_deprecated_versions_are_told(api, scrape):
     assert (await api.get("/api/v1/endpoints")).status == 200
     told = (await scrape())["apiserver_requested_deprecated_apis"]
     assert told.kind == "gauge"
-    assert told.samples["", frozenset({
-        ("group", ""), ("version", "v1"), ("resource", "endpoints"), ("subresource", ""), ("removed_release", ""),
-    })] == 1  # fmt: skip
+    assert (
+        told.samples[
+            "",
+            frozenset(
+                {
+                    ("group", ""),
+                    ("version", "v1"),
+                    ("resource", "endpoints"),
+                    ("subresource", ""),
+                    ("removed_release", ""),
+                }
+            ),
+        ]
+        == 1
+    )
     assert told.value(resource="configmaps") == 0
 
 

@@ -151,9 +151,19 @@ async def test_an_empty_value_is_refused(store: Storage) -> None:
 
 
 async def test_a_prefix_covers_its_keys_and_no_others(store: Storage) -> None:
-    keys = ["/registry/pod", "/registry/pods", "/registry/pods/", "/registry/pods/a", "/registry/pods/a/b",
-            "/registry/pods/\u00ff", "/registry/pods/\uffff", "/registry/pods/\U0010ffff",
-            "/registry/pods/\U0010ffff\U0010ffff", "/registry/pods0", "/registry/podsx/a"]  # fmt: skip
+    keys = [
+        "/registry/pod",
+        "/registry/pods",
+        "/registry/pods/",
+        "/registry/pods/a",
+        "/registry/pods/a/b",
+        "/registry/pods/\u00ff",
+        "/registry/pods/\uffff",
+        "/registry/pods/\U0010ffff",
+        "/registry/pods/\U0010ffff\U0010ffff",
+        "/registry/pods0",
+        "/registry/podsx/a",
+    ]
     for key in random.Random(3).sample(keys, len(keys)):
         await store.create(key, key.encode())
     found = await store.range(PODS)
@@ -285,8 +295,18 @@ async def test_subscribers_are_told_of_their_prefix_only(store: Storage) -> None
     recorders = {prefix: Recorder() for prefix in prefixes}
     for prefix, recorder in recorders.items():
         await store.subscribe(prefix, after_revision=1, deliver=recorder)
-    keys = [PODS + "ns/a", PODS + "ns/ab", PODS + "nt/a", "/registry/podsx/a", PODS + "ns/a/b", "plain",
-            "/registry/pods0", PODS + "ns0", PODS + "ns/b", PODS + "ns/a0"]  # fmt: skip
+    keys = [
+        PODS + "ns/a",
+        PODS + "ns/ab",
+        PODS + "nt/a",
+        "/registry/podsx/a",
+        PODS + "ns/a/b",
+        "plain",
+        "/registry/pods0",
+        PODS + "ns0",
+        PODS + "ns/b",
+        PODS + "ns/a0",
+    ]
     await asyncio.gather(*(store.create(key, b"1") for key in keys))
     for prefix, recorder in recorders.items():
         assert sorted(event.key for event in recorder.events) == sorted(key for key in keys if key.startswith(prefix))

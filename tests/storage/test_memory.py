@@ -22,12 +22,16 @@ async def test_what_was_made_changed_and_deleted_is_as_it_was_and_subscribers_ar
     await store.subscribe("/", after_revision=store.revision, deliver=told)
     store.restore(snapshot)
     assert [(each.key, each.value) for each in (await store.range("/")).items] == [
-        ("/a", b"1"), ("/b", b"1"), ("/c", b"1")
-    ]  # fmt: skip
+        ("/a", b"1"),
+        ("/b", b"1"),
+        ("/c", b"1"),
+    ]
     assert await store.get("/a") == kept
     assert [(each.key, each.current is None, each.previous is None) for each in told.events] == [
-        ("/d", True, False), ("/b", False, False), ("/c", False, True)
-    ]  # fmt: skip
+        ("/d", True, False),
+        ("/b", False, False),
+        ("/c", False, True),
+    ]
     assert told.revisions == [8, 9, 10]
     assert store.revision == 10
 

@@ -68,9 +68,15 @@ def half_a_minute_later() -> Iterator[None]:
 
 
 NAMES = [
-    "SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_READONLY_DBMOVED", "SQLITE_BUSY", "SQLITE_CORRUPT", "SQLITE_CANTOPEN",
-    "SQLITE_NOMEM", "SQLITE_IOERR_FSYNC",
-]  # fmt: skip
+    "SQLITE_FULL",
+    "SQLITE_IOERR_WRITE",
+    "SQLITE_READONLY_DBMOVED",
+    "SQLITE_BUSY",
+    "SQLITE_CORRUPT",
+    "SQLITE_CANTOPEN",
+    "SQLITE_NOMEM",
+    "SQLITE_IOERR_FSYNC",
+]
 
 
 def failing(name: str) -> sqlite3.Error:

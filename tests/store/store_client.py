@@ -82,9 +82,11 @@ class Recording(Strategy[ConfigMap]):
     def resource(self) -> Resource[ConfigMap]:
         """ConfigMaps under this strategy."""
         return replace(
-            CONFIG_MAPS, strategy=self, allocator=lambda _: RecordingAllocator(self.calls, self.taken),
+            CONFIG_MAPS,
+            strategy=self,
+            allocator=lambda _: RecordingAllocator(self.calls, self.taken),
             inquiry=lambda _: RecordingInquiry(self.calls),
-        )  # fmt: skip
+        )
 
     def prepare_for_create(self, ctx: Context, obj: ConfigMap) -> None:
         self.calls.append("prepare_for_create")

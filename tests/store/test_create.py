@@ -110,9 +110,15 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     made = await client.create("a", data={"take": " x "}, check=check)
     assert strategy.calls == [
-        "look_into", "take", "prepare_for_create", "validate", "warnings_on_create", "canonicalize", "check",
+        "look_into",
+        "take",
+        "prepare_for_create",
+        "validate",
+        "warnings_on_create",
+        "canonicalize",
+        "check",
         "release True",
-    ]  # fmt: skip
+    ]
     assert checked == [{"take": "x"}]
     assert made["data"] == {"take": "x"}
     assert client.warnings == ["think again"]

@@ -14,8 +14,11 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
     written = await client.store.storage.create("/registry/configmaps/ns/a", value)
     found = await client.get("a")
     assert found["metadata"] == {
-        "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": str(written.mod_revision),
-    }  # fmt: skip
+        "name": "a",
+        "namespace": "ns",
+        "uid": "u",
+        "resourceVersion": str(written.mod_revision),
+    }
     assert (await client.set("a", 2))["data"] == {"n": "2"}
     assert (await client.store.storage.get("/registry/configmaps/ns/a")).value.startswith(
         b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{'

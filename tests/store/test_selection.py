@@ -20,15 +20,29 @@ WORDS = st.sampled_from(["", "a", "b", "ab"])
 EVENTS_OF = st.builds(
     lambda name, reason, component, label, reporting: Event(
         metadata=ObjectMeta(name=name or "n", namespace="ns", uid="u", labels={"k": label}),
-        involved_object=ObjectReference(name=name, kind="Pod"), reason=reason,
-        source=EventSource(component=component), reporting_component=reporting,
+        involved_object=ObjectReference(name=name, kind="Pod"),
+        reason=reason,
+        source=EventSource(component=component),
+        reporting_component=reporting,
     ),
-    TEXTS, TEXTS, TEXTS, WORDS, TEXTS,
-)  # fmt: skip
-FIELDS = st.sampled_from([
-    "involvedObject.name", "involvedObject.kind", "reason", "source", "reportingComponent", "metadata.name",
-    "metadata.namespace", "involvedObject.uid",
-])  # fmt: skip
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    WORDS,
+    TEXTS,
+)
+FIELDS = st.sampled_from(
+    [
+        "involvedObject.name",
+        "involvedObject.kind",
+        "reason",
+        "source",
+        "reportingComponent",
+        "metadata.name",
+        "metadata.namespace",
+        "involvedObject.uid",
+    ]
+)
 REQUIREMENTS = st.builds(fields.Requirement, FIELDS, st.sampled_from(["=", "!="]), TEXTS)
 LABELS = st.sampled_from(["", "k=a", "k==ab", "k!=a", "k in (a,b)", "k", "!k", "k=a,k!=b"])
 

@@ -130,9 +130,15 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     await client.put({"metadata": {"name": "a"}, "data": {"n": "2", "take": "x"}}, check_update=check)
     assert strategy.calls == [
-        "look_into", "take", "prepare_for_update", "validate_update", "warnings_on_update", "canonicalize", "check 2 1",
+        "look_into",
+        "take",
+        "prepare_for_update",
+        "validate_update",
+        "warnings_on_update",
+        "canonicalize",
+        "check 2 1",
         "release True",
-    ]  # fmt: skip
+    ]
 
 
 async def test_what_an_update_took_is_given_back_unless_it_is_stored(open_client) -> None:

@@ -33,8 +33,12 @@ async def test_what_falls_due_happens_in_its_order_and_at_its_time() -> None:
     before = times.moment()
     await clock.advance(minutes=2)
     assert told == [("a", 40), ("b", 60), ("a", 80), ("a", 120), ("b", 120)] or told == [
-        ("a", 40), ("b", 60), ("a", 80), ("b", 120), ("a", 120)
-    ]  # fmt: skip
+        ("a", 40),
+        ("b", 60),
+        ("a", 80),
+        ("b", 120),
+        ("a", 120),
+    ]
     assert 119 < times.moment() - before < 130
     for task in tasks:
         task.cancel()
@@ -51,9 +55,10 @@ async def test_rounds_of_upkeep_are_left_out_while_nothing_else_happens() -> Non
             told.setdefault(name, []).append(round(loop.time() - began))
 
     tasks = [
-        asyncio.create_task(tick("often", 10, upkeep.sleep)), asyncio.create_task(tick("seldom", 1800, upkeep.sleep)),
+        asyncio.create_task(tick("often", 10, upkeep.sleep)),
+        asyncio.create_task(tick("seldom", 1800, upkeep.sleep)),
         asyncio.create_task(tick("job", 7200, asyncio.sleep)),
-    ]  # fmt: skip
+    ]
     await clock.advance(hours=4)
     assert told["job"] == [7200, 14400]
     # an hour's worth of rounds is a handful: some until all is calm, and some before each thing that happens

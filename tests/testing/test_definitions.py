@@ -63,8 +63,12 @@ def test_all_are_applied_before_any_is_waited_for() -> None:
     server = Server(created, created, (200, {}), (200, with_conditions(Established="True")))
     establish(server, [BOATS, {**BOATS, "metadata": {"name": "ships"}}])
     assert [(method, path.rpartition("/")[2].partition("?")[0]) for method, path, _ in server.sent] == [
-        ("PATCH", "boats"), ("PATCH", "ships"), ("GET", "boats"), ("GET", "boats"), ("GET", "ships"),
-    ]  # fmt: skip
+        ("PATCH", "boats"),
+        ("PATCH", "ships"),
+        ("GET", "boats"),
+        ("GET", "boats"),
+        ("GET", "ships"),
+    ]
     assert "status" not in json.loads(server.sent[0][2])
 
 

@@ -19,9 +19,10 @@ async def test_requests_of_users_are_noted_without_what_may_be_secret(keys_folde
         await client.get("/healthz", authorization="Bearer hunter2")
         found = [(each.verb, each.path, each.user, each.code) for each in environment.journal.entries]
         assert found == [
-            ("create", SECRETS, "admin", 201), ("get", f"{SECRETS}/a", "system:anonymous", 403),
+            ("create", SECRETS, "admin", 201),
+            ("get", f"{SECRETS}/a", "system:anonymous", 403),
             ("get", "/healthz", "", 401),
-        ]  # fmt: skip
+        ]
         text = await environment.report()
         assert text.startswith("last requests:\ncreate ")
         assert text.endswith("\nevents:\nthere are none")

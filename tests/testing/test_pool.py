@@ -58,10 +58,11 @@ def test_the_first_report_tells_nothing_of_how_the_server_was_prepared(pool: Poo
     names = {"plural": "widgets", "kind": "Widget"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     definition = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }  # fmt: skip
+    }
     (tmp_path / "crd.json").write_text(json.dumps(definition))
     with pool.borrowed([tmp_path / "crd.json"]) as first:
         assert not first.environment.journal.entries
@@ -125,20 +126,24 @@ def test_a_cluster_has_exactly_what_it_had_after_tests_of_all_kinds(at_rest: boo
     spec = {"replicas": 5, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a", "command": ["true"]}]}
     crd = {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "kind": "Boat"},
         "versions": [
             {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
         ],
-    }  # fmt: skip
+    }
     made = [
         ("/apis/apps/v1/namespaces/default/deployments", "web", spec, ("deployments", "condition=Available")),
         ("/apis/batch/v1/namespaces/default/jobs", "job", {"template": {"spec": pod}}, ("jobs", "condition=Complete")),
         ("/api/v1/namespaces", "here", {}, ("namespaces", "create")),
         (
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "boats.example.com", crd,
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "boats.example.com",
+            crd,
             ("crd", "condition=Established"),
         ),
-    ]  # fmt: skip
+    ]
     with pool.borrowed(nodes=1) as first:
         before = stored(first)
     for target, name, body, (resource, until) in [*made, *made[::-1]]:

@@ -14,15 +14,21 @@ def run(folder: Path, test: str, *arguments: str) -> str:
     (folder / "test_it.py").write_text(test)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--strict-markers", "-p", "no:cacheprovider", "-p", "no:asyncio", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     return done.stdout
 
 
 @pytest.mark.slow
 def test_each_test_has_a_server_of_its_own_and_all_share_another(tmp_path: Path) -> None:
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import pytest
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -34,12 +40,15 @@ def test_own(number, steersman, steersman_session):
             assert len(client.json("GET", MAPS)[1]["items"]) == before
             assert client.json("POST", MAPS, {"metadata": {"name": f"a{number}"}})[0] == 201
     assert steersman.kubeconfig() != steersman_session.kubeconfig()
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
 def test_a_mark_gives_users_and_flags(tmp_path: Path) -> None:
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import pytest
 from steersman.testing import ADMIN, User
 
@@ -52,7 +61,8 @@ def test_the_nearest_counts(steersman):
 
 def test_that_of_the_module(steersman):
     assert list(steersman.environment.users) == ["admin", "bob"]
-''')  # fmt: skip
+""",
+    )
 
 
 CRD = """
@@ -76,7 +86,9 @@ def test_definitions_of_the_setting_and_the_mark_are_established(tmp_path: Path)
     ):
         path.write_text(CRD.replace("PLURAL", plural).replace("a-KIND", kind.lower()).replace("KIND", kind))
     (tmp_path / "pytest.ini").write_text("[pytest]\nsteersman_crds = crds\n")
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import pytest
 
 def statuses(server):
@@ -87,32 +99,39 @@ def statuses(server):
 def test_both(steersman, steersman_session):
     assert statuses(steersman) == [200, 200]
     assert statuses(steersman_session) == [200, 404]
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
 def test_nothing_is_imported_before_a_fixture_is_asked_for(tmp_path: Path) -> None:
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import sys
 
 def test_nothing_is_here():
     found = {name for name in sys.modules if name.partition(".")[0] in ("steersman", "uvloop", "msgspec", "yaml")}
     assert found <= {"steersman", "steersman.testing", "steersman.testing.pytest_plugin"}
     assert "steersman.testing.pytest_plugin" in sys.modules
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
 def test_the_servers_modules_are_not_compiled_anew_by_pytest(tmp_path: Path) -> None:
     """pytest does so with packages that have plugins; of a server's, that takes longer than its start."""
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import sys
 
 def test_loaders(steersman):
     by_pytest = [name for name, module in sys.modules.items()
                  if name.startswith("steersman.") and "_pytest" in type(module.__loader__).__module__]
     assert set(by_pytest) <= {"steersman.testing", "steersman.testing.pytest_plugin"}
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
@@ -123,7 +142,9 @@ def test_pytest_tells_of_them(option: str, told: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_test_has_a_cluster_that_is_as_new(tmp_path: Path) -> None:
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import pytest
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
@@ -150,12 +171,15 @@ def test_cluster(number, steersman_cluster):
 @pytest.mark.steersman(nodes=2)
 def test_nodes(steersman_cluster):
     assert len(steersman_cluster.wait_for("nodes", until="condition=Ready")) == 2
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
 def test_a_test_moves_time_and_the_next_has_it_back(tmp_path: Path) -> None:
-    run(tmp_path, '''
+    run(
+        tmp_path,
+        """
 import time
 from datetime import datetime, timezone
 
@@ -184,12 +208,13 @@ def test_it_is_now(steersman):
         made = client.json("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})[1]
     then = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
     assert abs((datetime.now(timezone.utc) - then).total_seconds()) < 30
-''')  # fmt: skip
+""",
+    )
 
 
 @pytest.mark.slow
 def test_the_report_of_a_test_that_fails_has_requests_and_events(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text('''
+    (tmp_path / "test_it.py").write_text("""
 EVENT = {"metadata": {"name": "a"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
          "type": "Warning", "reason": "Failed", "message": "it did not"}
 
@@ -200,11 +225,15 @@ def test_it(steersman):
                     {"metadata": {"name": "a"}, "stringData": {"a": "hunter2"[::1]}})
         client.json("GET", "/api/v1/namespaces/default/pods?limit=7777")
     assert steersman.wait_for("pods", "web", timeout=0.1)
-''')  # fmt: skip
+""")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-n", "1"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 1
     told = done.stdout
     assert "NotReached: pods/web in namespace default: not there after 0.1 s" in told
@@ -222,21 +251,27 @@ def test_a_clock_without_a_server_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(steersman_clock): pass\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert "ask for one of the fixtures of servers too" in done.stdout
 
 
 @pytest.mark.slow
 def test_it_works_in_processes_side_by_side_and_on_the_loops_of_tests(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text('''
+    (tmp_path / "conftest.py").write_text("""
 import pytest
 
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-''')  # fmt: skip
-    run(tmp_path, '''
+""")
+    run(
+        tmp_path,
+        """
 import asyncio
 import pytest
 
@@ -253,4 +288,7 @@ async def test_coroutines(number, steersman):
     task = asyncio.create_task(soon())
     assert (await steersman.wait_for_async("secrets", "a"))["type"] == "Opaque"
     await task
-''', "-n", "2")  # fmt: skip
+""",
+        "-n",
+        "2",
+    )

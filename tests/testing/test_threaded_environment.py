@@ -102,8 +102,10 @@ def test_a_client_may_ask_for_somebody_else(environment: ThreadedEnvironment) ->
     reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     with environment.client() as admin, admin.as_user("bob", "dev", "ops") as bob:
         assert bob.json("POST", reviews, review)[1]["status"]["userInfo"]["groups"] == [
-            "dev", "ops", "system:authenticated"
-        ]  # fmt: skip
+            "dev",
+            "ops",
+            "system:authenticated",
+        ]
         assert admin.json("POST", reviews, review)[1]["status"]["userInfo"]["username"] == "admin"
         with environment.client("alice") as alice, alice.as_user("admin") as refused:
             assert refused.json("GET", CONFIG_MAPS)[0] == 403

@@ -30,9 +30,13 @@ async def environment(keys_folder: Path) -> AsyncIterator[Environment]:
 def event(name: str, about: str, message: str) -> dict[str, Any]:
     involved = {"kind": "Pod", "namespace": "default", "name": about}
     return {
-        "metadata": {"name": name}, "involvedObject": involved, "reason": "Tried", "message": message,
-        "type": "Warning", "count": 2,
-    }  # fmt: skip
+        "metadata": {"name": name},
+        "involvedObject": involved,
+        "reason": "Tried",
+        "message": message,
+        "type": "Warning",
+        "count": 2,
+    }
 
 
 async def test_an_object_is_waited_for_in_each_of_its_states(environment: Environment) -> None:
@@ -65,9 +69,7 @@ async def test_the_failure_tells_the_last_state_and_the_events_about_it(environm
     text = str(error.value)
     assert text.startswith("pods/a in namespace default: not condition=Ready after 0.05 s\n\nlast state:\nkind: Pod\n")
     assert "managedFields" not in text
-    assert text.endswith(
-        "events:\nWarning Tried (x2)  pod/a: of it\nWarning Tried (x2)  pod/a-1: of its own"
-    )  # fmt: skip
+    assert text.endswith("events:\nWarning Tried (x2)  pod/a: of it\nWarning Tried (x2)  pod/a-1: of its own")
 
 
 async def test_secrets_are_not_told(environment: Environment) -> None:
@@ -85,9 +87,12 @@ async def test_secrets_are_not_told(environment: Environment) -> None:
 
 async def test_resources_are_named_as_for_kubectl(environment: Environment) -> None:
     for name, group, plural in (
-        ("deploy", "apps", "deployments"), ("Deployment", "apps", "deployments"), ("cm", "", "configmaps"),
-        ("events", "", "events"), ("events.events.k8s.io", "events.k8s.io", "events"),
-    ):  # fmt: skip
+        ("deploy", "apps", "deployments"),
+        ("Deployment", "apps", "deployments"),
+        ("cm", "", "configmaps"),
+        ("events", "", "events"),
+        ("events.events.k8s.io", "events.k8s.io", "events"),
+    ):
         found = find_resource(environment.plane, name)
         assert (found.group, found.resource.plural) == (group, plural)
     with pytest.raises(ValueError, match="no resource 'boats'"):

@@ -11,8 +11,12 @@ from tests import ROOT
 def test_the_path_of_a_get_is_counted_and_is_short() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tools.request_path", "--only", "GET", "--files"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     row = next(line for line in done.stdout.splitlines() if line.startswith("| GET"))
     calls, files, changes = (int(each) for each in row.split("|")[2:5])
     assert 20 < files < 60

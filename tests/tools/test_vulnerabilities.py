@@ -49,10 +49,13 @@ def test_licences_fit() -> None:
 
 
 def test_what_is_known_and_what_was_not_looked_at_is_told() -> None:
-    report = {"dependencies": [
-        {"name": "a", "version": "1", "vulns": [{"id": "CVE-1"}, {"id": "CVE-2"}]},
-        {"name": "b", "version": "2", "vulns": []}, {"name": "c", "skip_reason": "not on the index"},
-    ]}  # fmt: skip
+    report = {
+        "dependencies": [
+            {"name": "a", "version": "1", "vulns": [{"id": "CVE-1"}, {"id": "CVE-2"}]},
+            {"name": "b", "version": "2", "vulns": []},
+            {"name": "c", "skip_reason": "not on the index"},
+        ]
+    }
     found = found_in(report)
     assert (found.looked_at, found.known, found.skipped) == (2, ("a 1: CVE-1, CVE-2",), ("not on the index",))
     assert "1 packages NOT looked at: not on the index" in found.text

@@ -177,22 +177,36 @@ def test_what_was_wrong_before_is_a_warning() -> None:
         ({"type": "string", "format": "byte"}, "self == b'abc'", "YWJj"),
         ({"type": "number"}, "self == 1.0 && type(self) == double", 1),
         ({"x-kubernetes-int-or-string": True}, "type(self) == int || type(self) == string", "5%"),
-        ({"type": "object", "properties": {"a.b": _TEXT, "in": _TEXT}}, "self.a__dot__b == self.__in__",
-         {"a.b": "x", "in": "x"}),
-        ({"type": "object", "additionalProperties": _NUMBER}, "self.all(k, self[k] > 0) && size(self) == 2",
-         {"x": 1, "y": 2}),
+        (
+            {"type": "object", "properties": {"a.b": _TEXT, "in": _TEXT}},
+            "self.a__dot__b == self.__in__",
+            {"a.b": "x", "in": "x"},
+        ),
+        (
+            {"type": "object", "additionalProperties": _NUMBER},
+            "self.all(k, self[k] > 0) && size(self) == 2",
+            {"x": 1, "y": 2},
+        ),
         ({"type": "object", "properties": {"b": {**_TEXT, "nullable": True}}}, "!has(self.b)", {"b": None}),
-        ({"type": "object", "properties": {"b": _TEXT}, "x-kubernetes-preserve-unknown-fields": True},
-         "self.b == 'x'", {"b": "x", "other": 1}),
-        ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
-         "self.kind == 'Pod' && self.metadata.name == 'a'",
-         {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {}}),
+        (
+            {"type": "object", "properties": {"b": _TEXT}, "x-kubernetes-preserve-unknown-fields": True},
+            "self.b == 'x'",
+            {"b": "x", "other": 1},
+        ),
+        (
+            {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+            "self.kind == 'Pod' && self.metadata.name == 'a'",
+            {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {}},
+        ),
         ({"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"}, "self == ['b', 'a']", ["a", "b"]),
-        ({"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"}, "(self + ['b', 'c']).size() == 3",
-         ["a", "b"]),
+        (
+            {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+            "(self + ['b', 'c']).size() == 3",
+            ["a", "b"],
+        ),
         ({"type": "array", "items": _TEXT}, "self != ['b', 'a']", ["a", "b"]),
     ],
-)  # fmt: skip
+)
 def test_values_are_what_their_schema_says(schema: dict[str, Any], rule: str, value: Any) -> None:
     assert errors(ruled(schema, rule), value) == []
 
@@ -252,9 +266,14 @@ def test_sets_of_texts_with_a_format_are_never_the_same() -> None:
 def test_rules_that_are_compiled_are_judged_without_their_types(monkeypatch: pytest.MonkeyPatch) -> None:
     item = {"type": "object", "properties": {"n": _NUMBER}, "x-kubernetes-validations": [{"rule": "self.n > 1"}]}
     unseen = {"x-kubernetes-preserve-unknown-fields": True, "properties": {"b": item}}
-    schema = {"type": "object", "properties": {
-        "items": {"type": "array", "items": item}, "map": {"type": "object", "additionalProperties": item}, "c": unseen,
-    }}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {
+            "items": {"type": "array", "items": item},
+            "map": {"type": "object", "additionalProperties": item},
+            "c": unseen,
+        },
+    }
     obj = {"items": [{"n": 1}, {"n": 2}], "map": {"x": {"n": 0}}, "c": {"b": {"n": 1}}}
     expected = [str(error) for error in rules(schema).judge(obj).errors]
     assert len(expected) == 2

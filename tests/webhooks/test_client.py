@@ -258,22 +258,37 @@ NOTHING = (
         ({}, {}, NOTHING),
         ({"server": "a"}, {"current-context": ""}, NOTHING),
         ({"server": "a"}, {"clusters": []}, NOTHING),
-        ({"server": "a"}, {"current-context": "d"},
-         "invalid configuration: [context was not found for specified context: d, cluster has no server defined]"),
+        (
+            {"server": "a"},
+            {"current-context": "d"},
+            "invalid configuration: [context was not found for specified context: d, cluster has no server defined]",
+        ),
         ({"insecure-skip-tls-verify": True}, {}, 'invalid configuration: no server found for cluster "h"'),
-        ({"server": "a", "certificate-authority": "/nope"}, {},
-         "invalid configuration: unable to read certificate-authority /nope for h due to open /nope: no such file or "
-         "directory"),
-        ({"server": "a", "certificate-authority-data": "YQ==", "insecure-skip-tls-verify": True}, {},
-         "specifying a root certificates file with the insecure flag is not allowed"),
-        ({"server": "a"}, {"users": [{"name": "u", "user": {"client-certificate-data": "YQ=="}}]},
-         "invalid configuration: client-key-data or client-key must be specified for u to use the clientCert "
-         "authentication method."),
+        (
+            {"server": "a", "certificate-authority": "/nope"},
+            {},
+            "invalid configuration: unable to read certificate-authority /nope for h due to open /nope: no such file or "
+            "directory",
+        ),
+        (
+            {"server": "a", "certificate-authority-data": "YQ==", "insecure-skip-tls-verify": True},
+            {},
+            "specifying a root certificates file with the insecure flag is not allowed",
+        ),
+        (
+            {"server": "a"},
+            {"users": [{"name": "u", "user": {"client-certificate-data": "YQ=="}}]},
+            "invalid configuration: client-key-data or client-key must be specified for u to use the clientCert "
+            "authentication method.",
+        ),
         ({"server": "foo:1/x"}, {}, 'host must be a URL or a host:port pair: "foo:1/x"'),
-        ({"server": "a"}, {"users": [{"name": "u", "user": {"exec": {"command": "x"}}}]},
-         "not supported yet: exec in "),
+        (
+            {"server": "a"},
+            {"users": [{"name": "u", "user": {"exec": {"command": "x"}}}]},
+            "not supported yet: exec in ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_kubeconfig_that_cannot_be_used_is_told_why(
     tmp_path: Path, cluster: dict[str, Any], more: dict[str, Any], why: str
 ):
@@ -297,9 +312,12 @@ def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("status", "line", "body"),
-    [(307, "POST /there?timeout=30s HTTP/1.1", b"body"), (308, "POST /there?timeout=30s HTTP/1.1", b"body"),
-     (302, "GET /there?timeout=30s HTTP/1.1", b"")],
-)  # fmt: skip
+    [
+        (307, "POST /there?timeout=30s HTTP/1.1", b"body"),
+        (308, "POST /there?timeout=30s HTTP/1.1", b"body"),
+        (302, "GET /there?timeout=30s HTTP/1.1", b""),
+    ],
+)
 async def test_redirects_are_followed(client: WebhookClient, hook: Hook, status: int, line: str, body: bytes):
     hook.answer(status, b"moved", location="/there?timeout=30s")
     hook.answer(200, b"{}")
@@ -324,7 +342,7 @@ async def test_a_redirect_is_a_url_of_bounded_length(client: WebhookClient, hook
 
 @pytest.mark.parametrize(
     "location", ["https://127.0.0.1:1/x", "http://{host}/x", "//elsewhere/x", "https://{host}.example.com/x"]
-)  # fmt: skip
+)
 async def test_a_webhook_does_not_choose_other_servers(client: WebhookClient, hook: Hook, location: str):
     hook.answer(307, b"", location=location.format(host=f"127.0.0.1:{hook.port}"))
     with pytest.raises(WebhookError, match=r": redirects to other servers are not followed: "):

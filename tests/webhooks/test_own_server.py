@@ -32,9 +32,12 @@ class Reviewer:
 async def configure(client: Client, where: dict[str, Any]) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     webhook = {
-        "name": "own.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [rule],
+        "name": "own.example.com",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "rules": [rule],
         "clientConfig": where,
-    }  # fmt: skip
+    }
     made = await client.post(HOOKS, {"metadata": {"name": "own"}, "webhooks": [webhook]})
     assert made.status == 201, made.body
 

@@ -312,7 +312,8 @@ async def test_the_task_is_the_servers_and_not_the_first_askers(threads: WorkerT
 def test_what_is_made_once_for_all_is_made_here_alone() -> None:
     """A task in a dict or attribute for which others wait behind a shield is a single flight made by hand."""
     shielding = {
-        str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py")
+        str(path.relative_to(SOURCES))
+        for path in SOURCES.rglob("*.py")
         if SHIELDED.search(path.read_text()) and path.name != "shielding.py"
-    }  # fmt: skip
+    }
     assert shielding == NOT_MADE_FOR_ALL.keys()

@@ -187,7 +187,7 @@ async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(threads: 
 
 async def test_steps_that_have_begun_end_where_they_give_way_when_the_threads_are_closed(
     threads: WorkerThreads, clock: Clock
-) -> None:  # fmt: skip
+) -> None:
     """Nobody waits for them any more: the server has answered its requests, or given them up."""
     busy = await held(threads)
     closed, gave_way = threading.Event(), threading.Event()

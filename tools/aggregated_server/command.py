@@ -94,31 +94,62 @@ def running(arguments: Sequence[str | Path], log: Path) -> Iterator[None]:
 
 def kubeconfig(found: dict[str, Any], path: Path) -> Path:
     """Writes the kubeconfig of whom a token is of, for a server whose `url` and `ca` are in `found`."""
-    path.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": found["url"], "certificate-authority": found["ca"]}}],
-        "users": [{"name": "user", "user": {"token": found["token"]}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "user"}}],
-    }))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "it",
+                "clusters": [{"name": "it", "cluster": {"server": found["url"], "certificate-authority": found["ca"]}}],
+                "users": [{"name": "user", "user": {"token": found["token"]}}],
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "user"}}],
+            }
+        )
+    )
     return path
 
 
 def register(client: Client, name: str, group: str, version: str, port: int) -> None:
     """Makes a Service with an endpoint at a port of this machine, and the APIService of a group version."""
-    client.ask("POST", "/api/v1/namespaces/default/services", {
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-        "spec": {"ports": [{"name": "https", "port": 443}]},
-    })  # fmt: skip
-    client.ask("POST", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-        "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
-        "endpoints": [{"addresses": [own_address()]}], "ports": [{"name": "https", "port": port}],
-    })  # fmt: skip
-    client.ask("POST", _API_SERVICES, {
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"{version}.{group}"},
-        "spec": {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 15,
-                 "insecureSkipTLSVerify": True, "service": {"name": name, "namespace": "default"}},
-    })  # fmt: skip
+    client.ask(
+        "POST",
+        "/api/v1/namespaces/default/services",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name},
+            "spec": {"ports": [{"name": "https", "port": 443}]},
+        },
+    )
+    client.ask(
+        "POST",
+        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "addressType": "IPv4",
+            "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
+            "endpoints": [{"addresses": [own_address()]}],
+            "ports": [{"name": "https", "port": port}],
+        },
+    )
+    client.ask(
+        "POST",
+        _API_SERVICES,
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": f"{version}.{group}"},
+            "spec": {
+                "group": group,
+                "version": version,
+                "groupPriorityMinimum": 1000,
+                "versionPriority": 15,
+                "insecureSkipTLSVerify": True,
+                "service": {"name": name, "namespace": "default"},
+            },
+        },
+    )
 
 
 def wait_until(client: Client, path: str, holds: Any) -> None:
@@ -177,13 +208,21 @@ def play(stack: ExitStack, options: argparse.Namespace, name: str, command: str,
     client = stack.enter_context(server)
     found = client.found
     port = free_port()
-    stack.enter_context(running([
-        options.sample_apiserver, f"--kubeconfig={kubeconfig(found, folder / f'{name}.kubeconfig')}",
-        f"--authentication-kubeconfig={folder / f'{name}.kubeconfig'}",
-        f"--authorization-kubeconfig={folder / f'{name}.kubeconfig'}", f"--secure-port={port}",
-        f"--etcd-servers=http://127.0.0.1:{options.etcd_port}", f"--etcd-prefix=/{name}",
-        f"--cert-dir={folder / name}",
-    ], folder / f"{name}-sample.log"))  # fmt: skip
+    stack.enter_context(
+        running(
+            [
+                options.sample_apiserver,
+                f"--kubeconfig={kubeconfig(found, folder / f'{name}.kubeconfig')}",
+                f"--authentication-kubeconfig={folder / f'{name}.kubeconfig'}",
+                f"--authorization-kubeconfig={folder / f'{name}.kubeconfig'}",
+                f"--secure-port={port}",
+                f"--etcd-servers=http://127.0.0.1:{options.etcd_port}",
+                f"--etcd-prefix=/{name}",
+                f"--cert-dir={folder / name}",
+            ],
+            folder / f"{name}-sample.log",
+        )
+    )
     register(client, "sample", steps.GROUP, "v1alpha1", port)
     register(client, "sample", steps.GROUP, "v1beta1", port)
     files = ensure_certificates(folder / f"{name}-faulty", ["127.0.0.1"])
@@ -218,11 +257,26 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aggregated-")))
         options.etcd_port = free_port()
         client, peer = f"http://127.0.0.1:{options.etcd_port}", f"http://127.0.0.1:{free_port()}"
-        stack.enter_context(running([
-            options.etcd, "--data-dir", folder / "etcd", "--listen-client-urls", client,
-            "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-            "--initial-cluster", f"default={peer}",
-        ], folder / "etcd.log"))  # fmt: skip
+        stack.enter_context(
+            running(
+                [
+                    options.etcd,
+                    "--data-dir",
+                    folder / "etcd",
+                    "--listen-client-urls",
+                    client,
+                    "--advertise-client-urls",
+                    client,
+                    "--listen-peer-urls",
+                    peer,
+                    "--initial-advertise-peer-urls",
+                    peer,
+                    "--initial-cluster",
+                    f"default={peer}",
+                ],
+                folder / "etcd.log",
+            )
+        )
         files = ensure_certificates(folder / "proxy", ["127.0.0.1"])
         ours = options.a or (
             f"{sys.executable} {_HERE / 'bench' / 'serve'} --requestheader-client-ca-file={files.ca} "

@@ -12,9 +12,11 @@ from typing import Final
 
 GROUP: Final = "faults.example.com"
 _LIST: Final = {
-    "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/v1",
+    "kind": "APIResourceList",
+    "apiVersion": "v1",
+    "groupVersion": f"{GROUP}/v1",
     "resources": [{"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get"]}],
-}  # fmt: skip
+}
 _NOT_TOLD: Final = frozenset(
     {"audit-id", "x-forwarded-for", "x-remote-extra-authentication.kubernetes.io%2fcredential-id"}
 )

@@ -51,7 +51,7 @@ class Asker:
 
     async def ask(
         self, method: str, target: str, body: object = None, *, seconds: float = GIVES_UP
-    ) -> Answer | NoAnswer:  # fmt: skip
+    ) -> Answer | NoAnswer:
         """Asks any of the servers."""
         client = self.chance.choice(self._clients)
         data = b"" if body is None else orjson.dumps(body)

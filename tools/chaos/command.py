@@ -119,9 +119,12 @@ class Run:
         """Everything, the verdict included."""
         async with self._running() as targets:
             load = Load(
-                [endpoint_of(server) for server in targets.servers], writers=self._options.writers,
-                informers=self._options.informers, pause=self._options.pause, seed=self._options.seed,
-            )  # fmt: skip
+                [endpoint_of(server) for server in targets.servers],
+                writers=self._options.writers,
+                informers=self._options.informers,
+                pause=self._options.pause,
+                seed=self._options.seed,
+            )
             try:
                 await load.prepare()
                 await self._under_load(load, targets)
@@ -186,7 +189,7 @@ def _judged(program: Path, history: Path) -> list[str]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tools.chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )  # fmt: skip
+    )
     parser.add_argument("--storage", choices=("etcd", "sqlite"), default="etcd")
     parser.add_argument("--workers", type=int, default=1, help="processes of each server (default: 1)")
     parser.add_argument("--namespaces", action="store_true", help="processes of etcd and servers each have a machine")
@@ -200,9 +203,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="faults to choose from, with commas between them")
     parser.add_argument("--flag", action="append", default=[], help="of steersman serve, may be given again")
     parser.add_argument(
-        "--full-disk", action=argparse.BooleanOptionalAction, default=sys.platform == "linux" and os.geteuid() == 0,
+        "--full-disk",
+        action=argparse.BooleanOptionalAction,
+        default=sys.platform == "linux" and os.geteuid() == 0,
         help="one member is on a small file system that is filled (default: as root)",
-    )  # fmt: skip
+    )
     parser.add_argument("--keep", type=Path, help="folder for history, logs and pictures; else kept if it fails")
     parser.add_argument("--judge", type=Path, metavar="HISTORY", help="only judges this one again")
     return parser.parse_args(arguments)

@@ -150,5 +150,5 @@ def missed(stretches: Iterable[Stretch], history: History) -> list[str]:
             f"an informer was not told of {each} ({acknowledged.get(each, 'which others were told of')}) "
             f"between {stretch.after} and {stretch.last}"
             for each in gaps[:3]
-        ]  # fmt: skip
+        ]
     return found

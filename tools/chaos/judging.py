@@ -45,5 +45,5 @@ def judge(program: Path, history: Path, pictures: Path, seconds: float = 60.0) -
     """Raises CalledProcessError if it cannot read the history. `seconds` are for one object."""
     done = subprocess.run(
         [program, f"-seconds={seconds}", f"-pictures={pictures}", history], stdout=subprocess.PIPE, check=True
-    )  # fmt: skip
+    )
     return Verdict(**json.loads(done.stdout))

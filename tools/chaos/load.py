@@ -29,9 +29,7 @@ _CATCH_UP: Final = 60.0
 class Load:
     """Writers, informers, candidates, allocators and keepers of events on all servers."""
 
-    def __init__(
-        self, endpoints: Sequence[Endpoint], *, writers: int, informers: int, pause: float, seed: int
-    ) -> None:  # fmt: skip
+    def __init__(self, endpoints: Sequence[Endpoint], *, writers: int, informers: int, pause: float, seed: int) -> None:
         """Each writer waits `pause` seconds between two requests, on average."""
         self.counts: Counter[str] = Counter()
         self.history = History()
@@ -70,9 +68,7 @@ class Load:
             writing += [group.create_task(each.run(stop)) for each in self._allocators]
             writing += [group.create_task(each.run(stop)) for each in self._keepers]
             others = [group.create_task(each.run()) for each in (*self._electors, *self._followers)]
-            others += [
-                group.create_task(be_patient(self._asker(), _SECRETS, self.longest)) for _ in range(_PATIENT)
-            ]  # fmt: skip
+            others += [group.create_task(be_patient(self._asker(), _SECRETS, self.longest)) for _ in range(_PATIENT)]
             await asyncio.sleep(seconds)
             stop.set()
             await asyncio.gather(*writing)

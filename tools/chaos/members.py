@@ -117,15 +117,34 @@ class Member:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(self.machine.under if self.machine is not None else ()), program(),
-                    "--name", self.name, "--data-dir", self.folder, "--log-level", "warn",
-                    "--listen-client-urls", client, "--advertise-client-urls", client,
-                    "--listen-peer-urls", listen, "--initial-advertise-peer-urls", self.peer_url,
-                    "--initial-cluster", cluster, "--initial-cluster-state", "existing" if joins else "new",
-                    "--heartbeat-interval", "100", "--election-timeout", "1000",
+                    *(self.machine.under if self.machine is not None else ()),
+                    program(),
+                    "--name",
+                    self.name,
+                    "--data-dir",
+                    self.folder,
+                    "--log-level",
+                    "warn",
+                    "--listen-client-urls",
+                    client,
+                    "--advertise-client-urls",
+                    client,
+                    "--listen-peer-urls",
+                    listen,
+                    "--initial-advertise-peer-urls",
+                    self.peer_url,
+                    "--initial-cluster",
+                    cluster,
+                    "--initial-cluster-state",
+                    "existing" if joins else "new",
+                    "--heartbeat-interval",
+                    "100",
+                    "--election-timeout",
+                    "1000",
                 ],
-                stdout=log, stderr=log,
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+            )
 
     def signal(self, number: signal.Signals) -> None:
         if self.running and self._process is not None:
@@ -168,7 +187,7 @@ class Cluster:
         self.members = [
             Member(f"m{number}", folder / f"m{number}", own_disk=own_disk and number == SIZE - 1, wires=wires)
             for number in range(SIZE)
-        ]  # fmt: skip
+        ]
         self.between = [[member.proxied(member.port, wires) for member in self.members] for _ in range(servers)]
         """By server and member."""
 

@@ -16,8 +16,10 @@ def impossible() -> str:
         return "there is no strace"
     done = subprocess.run(
         ["strace", "-qq", "-f", "-e", "inject=fdatasync:delay_exit=1", "-o", "/dev/null", "true"],
-        capture_output=True, check=False, text=True,
-    )  # fmt: skip
+        capture_output=True,
+        check=False,
+        text=True,
+    )
     return "" if done.returncode == 0 else f"strace cannot be used: {done.stderr.strip()}"
 
 
@@ -28,11 +30,20 @@ class Tracer:
         """`inject` is strace's: what becomes of fdatasync. Waits until it is in place."""
         self._strace = subprocess.Popen(
             [
-                "strace", "-f", "-p", str(process), "-e", "trace=fdatasync", "-e", f"inject=fdatasync:{inject}",
-                "-o", "/dev/null",
+                "strace",
+                "-f",
+                "-p",
+                str(process),
+                "-e",
+                "trace=fdatasync",
+                "-e",
+                f"inject=fdatasync:{inject}",
+                "-o",
+                "/dev/null",
             ],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         assert self._strace.stderr is not None
         self._strace.stderr.readline()  # `Process N attached`, or why not
 

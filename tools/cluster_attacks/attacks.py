@@ -31,7 +31,7 @@ def owners(cluster: AttackedCluster) -> None:
         references = [
             {"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{each}", "uid": f"{number}-{each}"}
             for each in range(15_000)
-        ]  # fmt: skip
+        ]
         cluster.make(_CONFIG_MAPS, {"metadata": {"name": f"owned-{number}", "ownerReferences": references}})
 
 
@@ -51,10 +51,15 @@ def affinity(cluster: AttackedCluster) -> None:
         term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"no": f"such-{number}"}}}
         anti = [{**term, "labelSelector": {"matchLabels": {"no": f"{number}-{each}"}}} for each in range(5_000)]
         weighted = [{"weight": 1, "podAffinityTerm": term} for term in anti[:1_500]]
-        return _pod(f"p{number}", affinity={"podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": anti,
-            "preferredDuringSchedulingIgnoredDuringExecution": weighted,
-        }})  # fmt: skip
+        return _pod(
+            f"p{number}",
+            affinity={
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": anti,
+                    "preferredDuringSchedulingIgnoredDuringExecution": weighted,
+                }
+            },
+        )
 
     _large_pods(cluster, make)
 
@@ -66,10 +71,11 @@ def node_affinity(cluster: AttackedCluster) -> None:
         terms = [
             {"matchExpressions": [{"key": f"k{each}", "operator": "In", "values": [f"{number}"]}]}
             for each in range(8_000)
-        ]  # fmt: skip
-        return _pod(f"p{number}", affinity={"nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
-        }})  # fmt: skip
+        ]
+        return _pod(
+            f"p{number}",
+            affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}},
+        )
 
     _large_pods(cluster, make)
 
@@ -91,7 +97,7 @@ def ports(cluster: AttackedCluster) -> None:
         given = [
             {"containerPort": 1 + each, "hostPort": 1 + each, "hostIP": f"10.0.0.{number + 1}"}
             for each in range(10_000)
-        ]  # fmt: skip
+        ]
         return _pod(f"p{number}", ports=given)
 
     _large_pods(cluster, make)
@@ -102,10 +108,14 @@ def spread(cluster: AttackedCluster) -> None:
 
     def make(number: int) -> Plain:
         constraints = [
-            {"maxSkew": 1, "topologyKey": f"k{each}", "whenUnsatisfiable": "ScheduleAnyway",
-             "labelSelector": {"matchLabels": {"a": f"{number}"}}}
+            {
+                "maxSkew": 1,
+                "topologyKey": f"k{each}",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"a": f"{number}"}},
+            }
             for each in range(8_000)
-        ]  # fmt: skip
+        ]
         return _pod(f"p{number}", topologySpreadConstraints=constraints)
 
     _large_pods(cluster, make)
@@ -118,30 +128,47 @@ def labels(cluster: AttackedCluster) -> None:
         cluster.make(_PODS, _pod(f"p{number}", labels=given))
     selector = {"matchLabels": given}
     template = {key: value for key, value in _pod("", labels=given).items() if key != "name"}
-    cluster.make(f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets", {
-        "metadata": {"name": "r"}, "spec": {"replicas": 5, "selector": selector, "template": template},
-    })  # fmt: skip
-    cluster.make(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets", {
-        "metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": selector},
-    })  # fmt: skip
+    cluster.make(
+        f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets",
+        {"metadata": {"name": "r"}, "spec": {"replicas": 5, "selector": selector, "template": template}},
+    )
+    cluster.make(
+        f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+        {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": selector}},
+    )
 
 
 def claims(cluster: AttackedCluster) -> None:
     """claims with large selectors, among 5,000 volumes that wait for one"""
     for number in range(5_000):
-        cluster.make("/api/v1/persistentvolumes", {
-            "metadata": {"name": f"v{number}", "labels": {f"l{number}": "a"}},
-            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-                     "hostPath": {"path": "/a"}},
-        }, by=cluster.admin)  # fmt: skip
+        cluster.make(
+            "/api/v1/persistentvolumes",
+            {
+                "metadata": {"name": f"v{number}", "labels": {f"l{number}": "a"}},
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "",
+                    "hostPath": {"path": "/a"},
+                },
+            },
+            by=cluster.admin,
+        )
     expressions = [{"key": f"k{each}", "operator": "DoesNotExist"} for each in range(10_000)]
     expressions.append({"key": "none", "operator": "Exists"})
     for number in range(_LARGE):
-        cluster.make(f"{_BASE}/persistentvolumeclaims", {
-            "metadata": {"name": f"c{number}"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-                     "storageClassName": "", "selector": {"matchExpressions": expressions}},
-        })  # fmt: skip
+        cluster.make(
+            f"{_BASE}/persistentvolumeclaims",
+            {
+                "metadata": {"name": f"c{number}"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "storageClassName": "",
+                    "selector": {"matchExpressions": expressions},
+                },
+            },
+        )
 
 
 def repelling(cluster: AttackedCluster) -> None:
@@ -149,52 +176,77 @@ def repelling(cluster: AttackedCluster) -> None:
     for number in range(10_000):
         group = str(number // 4)
         term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"g": group}}}
-        cluster.make(_PODS, json.dumps(_pod(f"p{number}", labels={"g": group}, affinity={"podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [term],
-        }})).encode())  # fmt: skip
+        cluster.make(
+            _PODS,
+            json.dumps(
+                _pod(
+                    f"p{number}",
+                    labels={"g": group},
+                    affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+                )
+            ).encode(),
+        )
 
 
 def repelling_all(cluster: AttackedCluster) -> None:
     """3,000 pods of which each repels all"""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
     for number in range(3_000):
-        cluster.make(_PODS, _pod(f"p{number}", affinity={"podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [term],
-        }}))  # fmt: skip
+        cluster.make(
+            _PODS,
+            _pod(
+                f"p{number}", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+            ),
+        )
 
 
 def autoscalers(cluster: AttackedCluster) -> None:
     """a thousand autoscalers, of few Deployments"""
     for number in range(10):
         selector = {"app": f"d{number}"}
-        template = {"metadata": {"labels": selector}, "spec": {"containers": [{
-            "name": "c", "image": "app", "resources": {"requests": {"cpu": "1m"}},
-        }]}}  # fmt: skip
-        cluster.make(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", {
-            "metadata": {"name": f"d{number}"},
-            "spec": {"replicas": 20, "selector": {"matchLabels": selector}, "template": template},
-        })  # fmt: skip
+        template = {
+            "metadata": {"labels": selector},
+            "spec": {"containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "1m"}}}]},
+        }
+        cluster.make(
+            f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+            {
+                "metadata": {"name": f"d{number}"},
+                "spec": {"replicas": 20, "selector": {"matchLabels": selector}, "template": template},
+            },
+        )
     for number in range(1_000):
-        metrics = [{"type": "Resource", "resource": {
-            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50},
-        }}]  # fmt: skip
-        cluster.make(f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers", {
-            "metadata": {"name": f"h{number}"},
-            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"d{number % 10}"},
-                     "maxReplicas": 30, "metrics": metrics * 20},
-        })  # fmt: skip
+        metrics = [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+            }
+        ]
+        cluster.make(
+            f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers",
+            {
+                "metadata": {"name": f"h{number}"},
+                "spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"d{number % 10}"},
+                    "maxReplicas": 30,
+                    "metrics": metrics * 20,
+                },
+            },
+        )
 
 
 def budgets(cluster: AttackedCluster) -> None:
     """a thousand budgets and twenty quotas for 500 pods that come and go"""
     for number in range(1_000):
-        cluster.make(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets", {
-            "metadata": {"name": f"b{number}"}, "spec": {"maxUnavailable": 1, "selector": {}},
-        })  # fmt: skip
+        cluster.make(
+            f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+            {"metadata": {"name": f"b{number}"}, "spec": {"maxUnavailable": 1, "selector": {}}},
+        )
     hard = {each: "100000" for each in ("pods", "requests.cpu", "services", "configmaps", "secrets")}  # noqa: C420
     for number in range(20):
-        cluster.make(f"{_BASE}/resourcequotas", {"metadata": {"name": f"q{number}"}, "spec": {"hard": hard}},
-                     by=cluster.admin)  # fmt: skip
+        cluster.make(
+            f"{_BASE}/resourcequotas", {"metadata": {"name": f"q{number}"}, "spec": {"hard": hard}}, by=cluster.admin
+        )
     resources = {"requests": {"cpu": "1m"}}
     for number in range(500):
         pod = _pod(f"p{number}")
@@ -207,18 +259,19 @@ def budgets(cluster: AttackedCluster) -> None:
 def circles(cluster: AttackedCluster) -> None:
     """200 objects that own each other, deleted in the foreground"""
     names = [f"o{number}" for number in range(200)]
-    uids = {
-        name: cluster.make(_CONFIG_MAPS, {"metadata": {"name": name}})["metadata"]["uid"] for name in names
-    }  # fmt: skip
+    uids = {name: cluster.make(_CONFIG_MAPS, {"metadata": {"name": name}})["metadata"]["uid"] for name in names}
     for name in names:
         owners = [
             {"apiVersion": "v1", "kind": "ConfigMap", "name": other, "uid": uid, "blockOwnerDeletion": True}
-            for other, uid in uids.items() if other != name
-        ]  # fmt: skip
+            for other, uid in uids.items()
+            if other != name
+        ]
         cluster.client.request(
-            "PATCH", f"{_CONFIG_MAPS}/{name}", json.dumps({"metadata": {"ownerReferences": owners}}).encode(),
+            "PATCH",
+            f"{_CONFIG_MAPS}/{name}",
+            json.dumps({"metadata": {"ownerReferences": owners}}).encode(),
             {"Content-Type": "application/merge-patch+json"},
-        )  # fmt: skip
+        )
     for name in names:
         cluster.client.request("DELETE", f"{_CONFIG_MAPS}/{name}", {"propagationPolicy": "Foreground"})
 
@@ -230,10 +283,19 @@ def success_policies(cluster: AttackedCluster) -> None:
     container = {"name": "c", "image": "app", "command": ["sh", "-c", script]}
     pod = {"restartPolicy": "Never", "containers": [container]}
     for number in range(3):
-        cluster.make(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", {"metadata": {"name": f"j{number}"}, "spec": {
-            "completionMode": "Indexed", "parallelism": 10, "completions": 20_000, "template": {"spec": pod},
-            "successPolicy": {"rules": [{"succeededIndexes": odd, "succeededCount": 2}] * 20},
-        }})  # fmt: skip
+        cluster.make(
+            f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
+            {
+                "metadata": {"name": f"j{number}"},
+                "spec": {
+                    "completionMode": "Indexed",
+                    "parallelism": 10,
+                    "completions": 20_000,
+                    "template": {"spec": pod},
+                    "successPolicy": {"rules": [{"succeededIndexes": odd, "succeededCount": 2}] * 20},
+                },
+            },
+        )
 
 
 def images(cluster: AttackedCluster) -> None:
@@ -250,11 +312,12 @@ def mounts(cluster: AttackedCluster) -> None:
     def make(number: int) -> Plain:
         pod = _pod(f"p{number}", volumes=[{"name": "v", "emptyDir": {}}])
         pod["spec"]["containers"][0] |= {
-            "command": ["sh", "-c", "echo a > /m/1/a; sleep 1000"], "env": [{"name": "A", "value": "x"}],
+            "command": ["sh", "-c", "echo a > /m/1/a; sleep 1000"],
+            "env": [{"name": "A", "value": "x"}],
             "volumeMounts": [
                 {"name": "v", "mountPath": f"/m/{each}", "subPathExpr": "$(A)/$(A)/a" * 500} for each in range(400)
             ],
-        }  # fmt: skip
+        }
         return pod
 
     _large_pods(cluster, make)
@@ -264,6 +327,23 @@ NODES: Final = {"repelling": 200, "repelling_all": 200}
 """Where there is to be room for what is made."""
 ATTACKS: Final[dict[str, Callable[[AttackedCluster], None]]] = {
     each.__name__: each
-    for each in (owners, addresses, affinity, node_affinity, tolerations, ports, spread, labels, claims, repelling,
-                 repelling_all, autoscalers, budgets, circles, success_policies, images, mounts)
-}  # fmt: skip
+    for each in (
+        owners,
+        addresses,
+        affinity,
+        node_affinity,
+        tolerations,
+        ports,
+        spread,
+        labels,
+        claims,
+        repelling,
+        repelling_all,
+        autoscalers,
+        budgets,
+        circles,
+        success_policies,
+        images,
+        mounts,
+    )
+}

@@ -41,16 +41,14 @@ class AttackedCluster:
     """`with AttackedCluster(folder) as cluster`; `client` is the attacker's, `admin` the administrator's."""
 
     def __init__(
-        self, folder: Path, nodes: int, *, role: str = "admin", others: bool = True,
-        storage: str = "--storage=memory",
-    ) -> None:  # fmt: skip
+        self, folder: Path, nodes: int, *, role: str = "admin", others: bool = True, storage: str = "--storage=memory"
+    ) -> None:
         """`role` is what the attacker is in the namespace; with `others` somebody else makes pods meanwhile."""
         self._role = role
         self._has_others = others
         self._server = ServerProcess(
-            folder / "data", storage, f"--nodes={nodes}",
-            f"--debug-loop-watchdog={int(_TOLD_FROM * 1000)}ms", verb="up",
-        )  # fmt: skip
+            folder / "data", storage, f"--nodes={nodes}", f"--debug-loop-watchdog={int(_TOLD_FROM * 1000)}ms", verb="up"
+        )
         self._other = threading.Thread(target=self._run_pods, daemon=True)
         self._over = threading.Event()
         self._running: list[float] = []
@@ -76,11 +74,15 @@ class AttackedCluster:
         base = f"/api/v1/namespaces/{NAMESPACE}"
         self.make("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}, by=self.admin)
         self.make(f"{base}/serviceaccounts", {"metadata": {"name": "attacker"}}, by=self.admin)
-        self.make(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings", {
-            "metadata": {"name": "attacker"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self._role},
-            "subjects": [{"kind": "ServiceAccount", "name": "attacker", "namespace": NAMESPACE}],
-        }, by=self.admin)  # fmt: skip
+        self.make(
+            f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
+            {
+                "metadata": {"name": "attacker"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self._role},
+                "subjects": [{"kind": "ServiceAccount", "name": "attacker", "namespace": NAMESPACE}],
+            },
+            by=self.admin,
+        )
         made = self.make(f"{base}/serviceaccounts/attacker/token", {"spec": {}}, by=self.admin)
         token: str = made["status"]["token"]
         return token

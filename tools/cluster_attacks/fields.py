@@ -17,17 +17,51 @@ from tools.cluster_attacks.cluster import Plain
 Path = tuple[str | int, ...]
 
 INTEGERS: Final = (
-    2**63 - 1, 2**31 - 1, 1_000_000_000, 31_536_000, 1_000_000, 100_000, 65_535, 32_767, 10_000, 3_600, 1_000, 100, 10,
+    2**63 - 1,
+    2**31 - 1,
+    1_000_000_000,
+    31_536_000,
+    1_000_000,
+    100_000,
+    65_535,
+    32_767,
+    10_000,
+    3_600,
+    1_000,
+    100,
+    10,
     1,
-)  # fmt: skip
+)
 SMALL_INTEGERS: Final = (-(2**63), -(2**31), -1000, -1, 0, 1)
 SIZES: Final = (2_800_000, 1_000_000, 250_000, 60_000, 15_000, 4_000, 1_000)
 """Bytes of a text; the first that is valid counts."""
 COUNTS: Final = (60_000, 30_000, 15_000, 7_000, 3_000, 1_000, 250, 60, 16, 8)
 SEEDS: Final = (
-    "x", "0-59,", "1ns", "a,", "a.", "a-", "/a", "../", "$(A)", "$A ", "a\n", "1", "0", "{{.}}", "a=b,", "\\", '"', "é",
-    "%41", "(", "a:", " ", "1.", "'[]",
-)  # fmt: skip
+    "x",
+    "0-59,",
+    "1ns",
+    "a,",
+    "a.",
+    "a-",
+    "/a",
+    "../",
+    "$(A)",
+    "$A ",
+    "a\n",
+    "1",
+    "0",
+    "{{.}}",
+    "a=b,",
+    "\\",
+    '"',
+    "é",
+    "%41",
+    "(",
+    "a:",
+    " ",
+    "1.",
+    "'[]",
+)
 ITEMS: Final[dict[str, list[Any]]] = {
     "containers": [
         {"name": "c", "image": "i", "command": ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i; done; sleep 3"]},
@@ -38,7 +72,7 @@ ITEMS: Final[dict[str, list[Any]]] = {
     "volumeMounts": [{"name": "e", "mountPath": "/m"}],
     "env": [{"name": "N", "value": "$(A)$(A)"}],
     "items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.annotations"}}],
-}  # fmt: skip
+}
 """Further items of lists, by their names."""
 FEW_SEEDS: Final = ("x", "0-59,", "1ns", "$(A)", "a\n")
 """Of a short run."""
@@ -152,7 +186,7 @@ def get(obj: Any, path: Path) -> Any:
 
 def attempts(
     obj: Plain, field: Field, valid: Callable[[Plain], bool], seeds: Sequence[str] = SEEDS
-) -> Iterator[Attempt]:  # fmt: skip
+) -> Iterator[Attempt]:
     """What a field of an object is tried with. `valid` says whether the server takes an object, small ones at least;
     texts are made of `seeds`."""
     match field.kind:
@@ -208,9 +242,10 @@ def _lists(obj: Plain, field: Field, valid: Callable[[Plain], bool]) -> Iterator
 
             if valid(put(obj, field.path, form(8))):
                 counts = [count for count in COUNTS if count <= _most(item)]
-                yield Attempt(f"{name} items like {at}", [
-                    _with(obj, field.path, lazily(form, count)) for count in (_most(item), *counts)
-                ])  # fmt: skip
+                yield Attempt(
+                    f"{name} items like {at}",
+                    [_with(obj, field.path, lazily(form, count)) for count in (_most(item), *counts)],
+                )
                 break
 
 
@@ -232,8 +267,11 @@ def _maps(obj: Plain, field: Field, valid: Callable[[Plain], bool]) -> Iterator[
 
 def _plausible(path: Path) -> Any:
     """Return an item of a list that no sample has."""
-    return {"ownerReferences": {"apiVersion": "v1", "kind": "ConfigMap", "name": "n", "uid": "u"},
-            "finalizers": "example.com/a", "podIPs": {"ip": "1.2.3.4"}}.get(str(path[-1]), "a")  # fmt: skip
+    return {
+        "ownerReferences": {"apiVersion": "v1", "kind": "ConfigMap", "name": "n", "uid": "u"},
+        "finalizers": "example.com/a",
+        "podIPs": {"ip": "1.2.3.4"},
+    }.get(str(path[-1]), "a")
 
 
 def _most(item: Any) -> int:

@@ -30,15 +30,23 @@ from tools.cluster_attacks.samples import SAMPLES, resource_of, sample
 _QUOTA: Final = "20"
 _LONGEST: Final = 8.0
 """Seconds for which the consequences of an attack are watched at most."""
-_MAKE_OTHERS: Final = frozenset({
-    "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers",
-    "services",
-})  # fmt: skip
+_MAKE_OTHERS: Final = frozenset(
+    {
+        "deployments",
+        "replicasets",
+        "statefulsets",
+        "daemonsets",
+        "jobs",
+        "cronjobs",
+        "replicationcontrollers",
+        "services",
+    }
+)
 _COPIES: Final = 3
 """Of a template that are made at once: in the object, in what is made of it, in a pod."""
-_NEVER_STORED: Final = frozenset({
-    "localsubjectaccessreviews", "bindings", "tokenreviews", "serviceaccounts/token", "pods/eviction",
-})  # fmt: skip
+_NEVER_STORED: Final = frozenset(
+    {"localsubjectaccessreviews", "bindings", "tokenreviews", "serviceaccounts/token", "pods/eviction"}
+)
 _SELECTED: Final = (
     r"spec\.containers\.0\.(env|command|args)$|env\.0\.value$|terminationGracePeriod|activeDeadline|"
     r"spec\.(replicas|parallelism|completions|schedule|ordinals\.start|minReadySeconds|maxReplicas|backoffLimit)$|"
@@ -97,18 +105,32 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     broken = walk(
-        kinds=given.kinds, part=given.part, only=given.only, selection=given.selection, seconds=given.seconds,
-        held=given.held / 1000, memory=given.memory, told=partial(print, flush=True), verbose=given.verbose,
-    )  # fmt: skip
+        kinds=given.kinds,
+        part=given.part,
+        only=given.only,
+        selection=given.selection,
+        seconds=given.seconds,
+        held=given.held / 1000,
+        memory=given.memory,
+        told=partial(print, flush=True),
+        verbose=given.verbose,
+    )
     print(f"{len(broken)} over the bounds")
     sys.exit(1 if broken else 0)
 
 
 def walk(
-    *, kinds: Sequence[str] = (), part: str = "1/1", only: str = "", selection: bool = False,
-    seconds: float = float("inf"), held: float = 0.05, memory: float = 64, told: Callable[[str], object],
+    *,
+    kinds: Sequence[str] = (),
+    part: str = "1/1",
+    only: str = "",
+    selection: bool = False,
+    seconds: float = float("inf"),
+    held: float = 0.05,
+    memory: float = 64,
+    told: Callable[[str], object],
     verbose: bool = False,
-) -> list[Broken]:  # fmt: skip
+) -> list[Broken]:
     """Play the attacks on a cluster, and return those that are over the bounds."""
     only, seeds = (_SELECTED, FEW_SEEDS) if selection else (only, SEEDS)
     broken: list[Broken] = []
@@ -154,8 +176,9 @@ class _Player:
         self.posted = 0
         cluster.make(
             f"/api/v1/namespaces/{NAMESPACE}/resourcequotas",
-            {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": _QUOTA}}}, by=cluster.admin,
-        )  # fmt: skip
+            {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": _QUOTA}}},
+            by=cluster.admin,
+        )
 
     def fields(self, wanted: Sequence[str], only: str) -> Iterator[_Found]:
         """Each field of each sample of each kind that the attacker may make."""
@@ -182,9 +205,11 @@ class _Player:
         )
         may = {
             (group, resource)
-            for rule in answered["status"]["resourceRules"] if {"create", "*"}.intersection(rule["verbs"])
-            for group in rule["apiGroups"] for resource in rule["resources"]
-        }  # fmt: skip
+            for rule in answered["status"]["resourceRules"]
+            if {"create", "*"}.intersection(rule["verbs"])
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
         groups = self._cluster.admin.json("GET", "/apis")[1]["groups"]
         versions = [("", "v1"), *((each["name"], each["preferredVersion"]["version"]) for each in groups)]
         for group, version in versions:

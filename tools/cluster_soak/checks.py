@@ -92,7 +92,7 @@ def _autoscalers(client: BlockingClient, autoscalers: Iterable[Plain]) -> Iterat
     scaled = {
         (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"].get("replicas", 1)
         for each in _list(client, "/apis/apps/v1/deployments")
-    }  # fmt: skip
+    }
     for each in autoscalers:
         metadata, spec, status = each["metadata"], each["spec"], each.get("status", {})
         replicas = scaled.get((metadata["namespace"], spec["scaleTargetRef"]["name"]))
@@ -108,8 +108,12 @@ def _quotas(client: BlockingClient) -> Iterator[str]:
     """Quotas that do not say what is used."""
     quotas = _list(client, "/api/v1/resourcequotas")
     used: dict[str, Counter[str]] = defaultdict(Counter)
-    for name, path in (("configmaps", "api/v1/configmaps"), ("services", "api/v1/services"),
-                       ("count/deployments.apps", "apis/apps/v1/deployments"), ("pods", "api/v1/pods")):  # fmt: skip
+    for name, path in (
+        ("configmaps", "api/v1/configmaps"),
+        ("services", "api/v1/services"),
+        ("count/deployments.apps", "apis/apps/v1/deployments"),
+        ("pods", "api/v1/pods"),
+    ):
         for each in _list(client, f"/{path}") if quotas else ():
             if name == "pods" and each["status"].get("phase") in ("Succeeded", "Failed"):
                 continue
@@ -120,9 +124,7 @@ def _quotas(client: BlockingClient) -> Iterator[str]:
     for each in quotas:
         namespace, status = each["metadata"]["namespace"], each.get("status", {})
         told = {name: _milli(value) for name, value in status.get("used", {}).items()}
-        truth = {
-            name: used[namespace][name] * (1 if name == "requests.cpu" else 1000) for name in each["spec"]["hard"]
-        }  # fmt: skip
+        truth = {name: used[namespace][name] * (1 if name == "requests.cpu" else 1000) for name in each["spec"]["hard"]}
         if told != truth:
             yield f"quota {namespace}/{each['metadata']['name']} says {told}, and {truth} are used"
 
@@ -136,16 +138,21 @@ def _milli(quantity: str) -> int:
 def _pods(client: BlockingClient) -> Iterator[str]:
     pods = _list(client, "/api/v1/pods")
     addresses = Counter(
-        each["status"]["podIP"] for each in pods
+        each["status"]["podIP"]
+        for each in pods
         if each["status"].get("podIP") and each["status"].get("phase") not in ("Succeeded", "Failed")
-    )  # fmt: skip
+    )
     yield from (f"{number} pods have the address {address}" for address, number in addresses.items() if number > 1)
     owners = {
         each["metadata"]["uid"]
-        for path in ("apis/apps/v1/replicasets", "apis/apps/v1/statefulsets", "apis/apps/v1/daemonsets",
-                     "apis/batch/v1/jobs")
+        for path in (
+            "apis/apps/v1/replicasets",
+            "apis/apps/v1/statefulsets",
+            "apis/apps/v1/daemonsets",
+            "apis/batch/v1/jobs",
+        )
         for each in _list(client, f"/{path}")
-    }  # fmt: skip
+    }
     for pod in pods:
         metadata = pod["metadata"]
         if "deletionTimestamp" in metadata:

@@ -82,8 +82,9 @@ class Soak:
         print(
             f"round {number}: {self._steps} steps, {self._kills} kills, {len(self._work.world.objects)} objects; "
             f"at rest after {time.monotonic() - began:.1f} s; {self._server.resident_bytes() >> 20} MiB, "
-            f"{descriptors} descriptors", flush=True,
-        )  # fmt: skip
+            f"{descriptors} descriptors",
+            flush=True,
+        )
         for each in found[:50]:
             print(f"  {each}", flush=True)
         return not found

@@ -15,10 +15,16 @@ Plain = dict[str, Any]
 
 UNREACHABLE: Final = "simulation.steersman.dev/unreachable"
 KINDS: Final = {
-    "Deployment": "apis/apps/v1", "StatefulSet": "apis/apps/v1", "DaemonSet": "apis/apps/v1", "Job": "apis/batch/v1",
-    "Service": "api/v1", "ConfigMap": "api/v1", "PodDisruptionBudget": "apis/policy/v1", "ResourceQuota": "api/v1",
+    "Deployment": "apis/apps/v1",
+    "StatefulSet": "apis/apps/v1",
+    "DaemonSet": "apis/apps/v1",
+    "Job": "apis/batch/v1",
+    "Service": "api/v1",
+    "ConfigMap": "api/v1",
+    "PodDisruptionBudget": "apis/policy/v1",
+    "ResourceQuota": "api/v1",
     "HorizontalPodAutoscaler": "apis/autoscaling/v2",
-}  # fmt: skip
+}
 """What is made, and below which path."""
 BUSY: Final = 4
 IDLE: Final = 60
@@ -63,11 +69,18 @@ class Work:
         """One thing."""
         world = self.world
         choices: list[tuple[Callable[[BlockingClient], None], int]] = [
-            (self._make_namespace, 6 if len(world.namespaces) < 4 else 0), (self._delete_namespace, 1),
-            (self._make, 12 if len(world.objects) < _MOST else 2), (self._scale, 8), (self._roll_out, 4),
-            (self._delete, 4 if len(world.objects) < _MOST else 12), (self._delete_pod, 4), (self._fail_node, 1),
-            (self._heal_node, 2), (self._cordon, 1), (self._evict, 3),
-        ]  # fmt: skip
+            (self._make_namespace, 6 if len(world.namespaces) < 4 else 0),
+            (self._delete_namespace, 1),
+            (self._make, 12 if len(world.objects) < _MOST else 2),
+            (self._scale, 8),
+            (self._roll_out, 4),
+            (self._delete, 4 if len(world.objects) < _MOST else 12),
+            (self._delete_pod, 4),
+            (self._fail_node, 1),
+            (self._heal_node, 2),
+            (self._cordon, 1),
+            (self._evict, 3),
+        ]
         actions, weights = zip(*choices, strict=True)
         (action,) = self._random.choices(actions, weights)
         action(client)
@@ -105,9 +118,10 @@ class Work:
         name = self._name(kind.lower()[:8])
         if kind == "HorizontalPodAutoscaler":  # one for each Deployment, of its name
             free = sorted(
-                each for of, made, each in self.world.objects
+                each
+                for of, made, each in self.world.objects
                 if of == namespace and made == "Deployment" and (of, kind, each) not in self.world.objects
-            )  # fmt: skip
+            )
             if not free:
                 return
             name = self._random.choice(free)
@@ -124,17 +138,23 @@ class Work:
     def _body(self, kind: str, name: str) -> Plain:
         labels = {"app": name}
         container: Plain = {
-            "name": "c", "image": "app:1", "resources": {"requests": {"cpu": f"{MILLICORES}m", "memory": "32Mi"}},
-        }  # fmt: skip
+            "name": "c",
+            "image": "app:1",
+            "resources": {"requests": {"cpu": f"{MILLICORES}m", "memory": "32Mi"}},
+        }
         template: Plain = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
         match kind:
             case "Job":
                 container["command"] = ["sleep", str(self._random.randint(0, 5))]
                 template["spec"]["restartPolicy"] = "Never"
-                return {"spec": {
-                    "completions": self._random.randint(1, 6), "parallelism": 3, "backoffLimit": 100,
-                    "template": template,
-                }}  # fmt: skip
+                return {
+                    "spec": {
+                        "completions": self._random.randint(1, 6),
+                        "parallelism": 3,
+                        "backoffLimit": 100,
+                        "template": template,
+                    }
+                }
             case "Service":
                 return {"spec": {"selector": labels, "ports": [{"port": 80}]}}
             case "ConfigMap":
@@ -145,24 +165,36 @@ class Work:
                 hard = dict.fromkeys(("pods", "requests.cpu", "services", "count/deployments.apps"), "100000")
                 return {"spec": {"hard": hard | {"configmaps": str(self._random.randint(2, 6))}}}
             case "HorizontalPodAutoscaler":
-                return {"spec": {
-                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-                    "minReplicas": self._random.randint(1, 2), "maxReplicas": self._random.randint(3, 8),
-                    "metrics": [{"type": "Resource", "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": self._random.choice([BUSY, IDLE])},
-                    }}],
-                    "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
-                }}  # fmt: skip
+                return {
+                    "spec": {
+                        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                        "minReplicas": self._random.randint(1, 2),
+                        "maxReplicas": self._random.randint(3, 8),
+                        "metrics": [
+                            {
+                                "type": "Resource",
+                                "resource": {
+                                    "name": "cpu",
+                                    "target": {
+                                        "type": "Utilization",
+                                        "averageUtilization": self._random.choice([BUSY, IDLE]),
+                                    },
+                                },
+                            }
+                        ],
+                        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+                    }
+                }
         spec: Plain = {"selector": {"matchLabels": labels}, "template": template}
         if kind != "DaemonSet":
             spec["replicas"] = self._random.randint(0, 6)
         if kind == "StatefulSet":
             claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
             spec |= {
-                "serviceName": name, "podManagementPolicy": self._random.choice(["OrderedReady", "Parallel"]),
+                "serviceName": name,
+                "podManagementPolicy": self._random.choice(["OrderedReady", "Parallel"]),
                 "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
-            }  # fmt: skip
+            }
         return {"spec": spec}
 
     def _scale(self, client: BlockingClient) -> None:
@@ -245,9 +277,15 @@ class Work:
             raise
 
     def _ask(
-        self, client: BlockingClient, method: str, path: str, body: Plain | None = None, *,
-        allowed: tuple[int, ...] = (), media: str = "merge-patch",
-    ) -> Plain | None:  # fmt: skip
+        self,
+        client: BlockingClient,
+        method: str,
+        path: str,
+        body: Plain | None = None,
+        *,
+        allowed: tuple[int, ...] = (),
+        media: str = "merge-patch",
+    ) -> Plain | None:
         """The answer; None for an error that may be."""
         headers = {"Content-Type": f"application/{media}+json"} if method == "PATCH" else None
         code, answer = client.request(method, path, body, headers)

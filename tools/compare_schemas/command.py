@@ -63,9 +63,7 @@ class _Sample:
         self.path = f"/apis/{GROUP}/v1/foo{number}s"
 
     def object(self, name: str, spec: Any) -> dict[str, Any]:
-        return {
-            "apiVersion": f"{GROUP}/v1", "kind": f"Foo{self.number}", "metadata": {"name": name}, "spec": spec,
-        }  # fmt: skip
+        return {"apiVersion": f"{GROUP}/v1", "kind": f"Foo{self.number}", "metadata": {"name": name}, "spec": spec}
 
     def members(self) -> dict[str, Any]:
         """A few members of a spec, most of them right."""

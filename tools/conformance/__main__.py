@@ -41,13 +41,15 @@ from tools.conformance.report import table
 from tools.one_etcd.servers import names
 
 HERE: Final = Path(__file__).resolve().parent
-FOCUS: Final = "|".join((
-    r"\[Conformance\]",
-    # of custom resources, all
-    r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
-    # of admission and aggregated servers, all
-    r"AdmissionWebhook|AdmissionPolicy|Aggregat",
-))  # fmt: skip
+FOCUS: Final = "|".join(
+    (
+        r"\[Conformance\]",
+        # of custom resources, all
+        r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
+        # of admission and aggregated servers, all
+        r"AdmissionWebhook|AdmissionPolicy|Aggregat",
+    )
+)
 ALONE: Final = "explain works for CR with the same"
 """Passes by itself only: kubectl keeps what it has discovered, and does not know a new short name."""
 _PROJECTS: Final = ("steersman", "kubernetes")
@@ -99,13 +101,20 @@ def main() -> int:
     ):
         report = options.report or Path(folder) / "report.json"
         arguments = {
-            "procs": options.processes, "focus": options.focus, "skip": options.skip, "no-color": "true",
-            "timeout": f"{options.timeout}m", "output-dir": report.parent.resolve(), "json-report": report.name,
-        }  # fmt: skip
+            "procs": options.processes,
+            "focus": options.focus,
+            "skip": options.skip,
+            "no-color": "true",
+            "timeout": f"{options.timeout}m",
+            "output-dir": report.parent.resolve(),
+            "json-report": report.name,
+        }
         of_tests = {
-            "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",
+            "kubeconfig": server.kubeconfig,
+            "kubectl-path": find("kubectl"),
+            "provider": "skeleton",
             "disable-log-dump": "true",
-        }  # fmt: skip
+        }
         command = [str(ginkgo), "run", *_flags(arguments), str(program), "--", *_flags(of_tests)]
         code = subprocess.run(command, check=False).returncode
         print(table(report, left_out), flush=True)

@@ -93,16 +93,23 @@ class Parts:
         """Those of every server but the reference's own; `up` has nodes."""
         proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
         flags = [
-            "--allow-privileged", _RANGE, "--enable-aggregator-routing",
-            f"--requestheader-client-ca-file={proxy.ca}", "--requestheader-username-headers=X-Remote-User",
-            "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-            f"--proxy-client-cert-file={proxy.admin}", f"--proxy-client-key-file={proxy.admin_key}",
-        ]  # fmt: skip
+            "--allow-privileged",
+            _RANGE,
+            "--enable-aggregator-routing",
+            f"--requestheader-client-ca-file={proxy.ca}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={proxy.admin}",
+            f"--proxy-client-key-file={proxy.admin_key}",
+        ]
         if self.simulated:
             nodes = folder / "nodes.yaml"
-            nodes.write_text(json.dumps({
-                "serveLocal": True, "missingImages": MISSING_IMAGES, "nodes": [{"name": "n", "count": len(NODES)}],
-            }))  # fmt: skip
+            nodes.write_text(
+                json.dumps(
+                    {"serveLocal": True, "missingImages": MISSING_IMAGES, "nodes": [{"name": "n", "count": len(NODES)}]}
+                )
+            )
             flags.append(f"--config={nodes}")
         return flags
 
@@ -126,8 +133,13 @@ class Parts:
 
     def _kubernetes(self, folder: Path, stack: ExitStack) -> tuple[Cluster, Path]:
         """kube-apiserver and etcd, with accounts, and the key of their tokens."""
-        command = [sys.executable, str(_ROOT / "bench" / "reference" / "reference"), "up", f"--flag={_RANGE}",
-                   "--flag=--disable-admission-plugins="]  # fmt: skip
+        command = [
+            sys.executable,
+            str(_ROOT / "bench" / "reference" / "reference"),
+            "up",
+            f"--flag={_RANGE}",
+            "--flag=--disable-admission-plugins=",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         stack.callback(process.wait)
         stack.callback(process.terminate)
@@ -137,25 +149,35 @@ class Parts:
             sys.exit("kube-apiserver did not start")
         told = json.loads(line)
         kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "it",
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-            "clusters": [{"name": "it", "cluster": {"server": told["url"], "certificate-authority": told["ca"]}}],
-            "users": [{"name": "it", "user": {"token": told["token"]}}],
-        }))  # fmt: skip
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "it",
+                    "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+                    "clusters": [
+                        {"name": "it", "cluster": {"server": told["url"], "certificate-authority": told["ca"]}}
+                    ],
+                    "users": [{"name": "it", "user": {"token": told["token"]}}],
+                }
+            )
+        )
         ca = Path(told["ca"])
         return Cluster(told["url"], ca, kubeconfig, told["token"]), ca.with_name("sa.key")
 
     def _start_controllers(self, cluster: Cluster, folder: Path, key: Path, stack: ExitStack) -> None:
-        kubeconfig, given = f"--kubeconfig={cluster.kubeconfig}", [
-            f"--root-ca-file={cluster.ca}", f"--service-account-private-key-file={key}",
-        ]  # fmt: skip
+        kubeconfig, given = (
+            f"--kubeconfig={cluster.kubeconfig}",
+            [f"--root-ca-file={cluster.ca}", f"--service-account-private-key-file={key}"],
+        )
         if self.controllers == "steersman":
             ours = [sys.executable, "-m", "steersman.cli"]
             commands = [[*ours, "controllers", kubeconfig, *given], [*ours, "scheduler", kubeconfig]]
         else:
-            judged = [f"--{each}={cluster.kubeconfig}" for each in
-                      ("authentication-kubeconfig", "authorization-kubeconfig")]  # fmt: skip
+            judged = [
+                f"--{each}={cluster.kubeconfig}" for each in ("authentication-kubeconfig", "authorization-kubeconfig")
+            ]
             flags = [kubeconfig, *judged, "--secure-port=0"]
             commands = [[find("kube-controller-manager"), *flags, *given], [find("kube-scheduler"), *flags]]
         for number, command in enumerate(commands):

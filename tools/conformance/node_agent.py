@@ -98,18 +98,27 @@ def _pod_status(pod: dict[str, Any], phase: str, address: str) -> dict[str, Any]
         else {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": _now(), "finishedAt": _now()}}
     )
     return {
-        "phase": phase, "observedGeneration": pod["metadata"].get("generation"), "startTime": _now(),
-        "hostIP": "192.0.2.9", "podIP": address, "podIPs": [{"ip": address}],
+        "phase": phase,
+        "observedGeneration": pod["metadata"].get("generation"),
+        "startTime": _now(),
+        "hostIP": "192.0.2.9",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
         "conditions": _pod_conditions(pod, running=running),
         "containerStatuses": [
             {
-                "name": each["name"], "image": each["image"], "imageID": each["image"], "restartCount": 0,
-                "containerID": f"containerd://{pod['metadata']['uid']}", "ready": running, "started": running,
+                "name": each["name"],
+                "image": each["image"],
+                "imageID": each["image"],
+                "restartCount": 0,
+                "containerID": f"containerd://{pod['metadata']['uid']}",
+                "ready": running,
+                "started": running,
                 "state": state,
             }
             for each in pod["spec"]["containers"]
         ],
-    }  # fmt: skip
+    }
 
 
 def _pod_conditions(pod: dict[str, Any], *, running: bool) -> list[dict[str, Any]]:
@@ -121,17 +130,23 @@ def _pod_conditions(pod: dict[str, Any], *, running: bool) -> list[dict[str, Any
         status = "True" if holds else "False"
         if told.get(kind, {}).get("status") != status:
             told[kind] = {
-                "type": kind, "status": status, "lastTransitionTime": _now(),
+                "type": kind,
+                "status": status,
+                "lastTransitionTime": _now(),
                 "observedGeneration": pod["metadata"].get("generation"),
-            }  # fmt: skip
+            }
     return list(told.values())
 
 
 def _node_status(node: str) -> dict[str, Any]:
     ready = {
-        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "told without a kubelet",
-        "lastHeartbeatTime": _now(), "lastTransitionTime": _now(),
-    }  # fmt: skip
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "told without a kubelet",
+        "lastHeartbeatTime": _now(),
+        "lastTransitionTime": _now(),
+    }
     addresses = [{"type": "InternalIP", "address": "192.0.2.9"}, {"type": "Hostname", "address": node}]
     return {"capacity": _ROOM, "allocatable": _ROOM, "addresses": addresses, "conditions": [ready]}
 

@@ -111,14 +111,26 @@ class PodPrograms:
         given = [each for each in arguments if not each.startswith("--etcd-servers=")]
         account = self._account(pod)
         return [
-            [str(self._programs.etcd), f"--data-dir={self._folder_of(pod, 'etcd')}", f"--listen-client-urls={client}",
-             f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
-             f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}"],
-            [str(self._programs.sample_apiserver), *given, f"--etcd-servers={client}",
-             f"--bind-address={self._address}",
-             *(f"--{each}={account}" for each in
-               ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"))],
-        ]  # fmt: skip
+            [
+                str(self._programs.etcd),
+                f"--data-dir={self._folder_of(pod, 'etcd')}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=default={peer}",
+            ],
+            [
+                str(self._programs.sample_apiserver),
+                *given,
+                f"--etcd-servers={client}",
+                f"--bind-address={self._address}",
+                *(
+                    f"--{each}={account}"
+                    for each in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+                ),
+            ],
+        ]
 
     def _account(self, pod: dict[str, Any]) -> Path:
         """In the place of what a pod finds of its service account among its files."""

@@ -25,9 +25,10 @@ def main() -> int:
     """0 if all scenarios come to the same."""
     arguments = _arguments()
     chosen = {
-        name: scenario for name, scenario in SCENARIOS.items()
+        name: scenario
+        for name, scenario in SCENARIOS.items()
         if not arguments.scenarios or any(name.startswith(each) for each in arguments.scenarios)
-    }  # fmt: skip
+    }
     expected: dict[str, Any] = {}
     if arguments.reference:
         with _reference(arguments.reference, arguments.manager) as client:

@@ -86,9 +86,16 @@ _GENERATED: Final = re.compile(r"\b([a-z0-9.-]+-)[bcdfghjklmnpqrstvwxz2456789]{5
 
 
 _REPEATED: Final = (
-    "ExternalProvisioning", "ExternalExpanding", "FailedAttachVolume", "FailedBinding", "FailedResourceClaimCreation",
-    "ProvisioningFailed", "VolumeMismatch", "WaitForFirstConsumer", "WaitForPodScheduled",
-)  # fmt: skip
+    "ExternalProvisioning",
+    "ExternalExpanding",
+    "FailedAttachVolume",
+    "FailedBinding",
+    "FailedResourceClaimCreation",
+    "ProvisioningFailed",
+    "VolumeMismatch",
+    "WaitForFirstConsumer",
+    "WaitForPodScheduled",
+)
 """Events that are told as often as something is looked at."""
 
 
@@ -98,9 +105,12 @@ def _events(events: list[Plain], names: dict[str, str]) -> list[Plain]:
         about = each["involvedObject"]
         told = {
             "about": f"{about['kind']} {names.get(about['name'], about['name'])} {about.get('apiVersion')}",
-            "type": each["type"], "reason": each["reason"], "message": _message(each["message"], names),
-            "source": each["source"].get("component"), "reporting": each.get("reportingComponent"),
-        }  # fmt: skip
+            "type": each["type"],
+            "reason": each["reason"],
+            "message": _message(each["message"], names),
+            "source": each["source"].get("component"),
+            "reporting": each.get("reportingComponent"),
+        }
         counted[json.dumps(told, sort_keys=True)] += each.get("count") or 1
     told_of = [{**json.loads(text), "count": count} for text, count in sorted(counted.items())]
     return [{**each, "count": 0} if each["reason"] in _REPEATED else each for each in told_of]

@@ -51,9 +51,11 @@ def _certificate(pem: bytes) -> Plain:
         value = "KEY" if isinstance(each.value, x509.AuthorityKeyIdentifier) else str(each.value)
         extensions.append([each.oid.dotted_string, each.critical, value])
     return {
-        "subject": found.subject.rfc4514_string(), "lasts": round(lasts / MINUTE), "extensions": extensions,
+        "subject": found.subject.rfc4514_string(),
+        "lasts": round(lasts / MINUTE),
+        "extensions": extensions,
         "version": str(found.version),
-    }  # fmt: skip
+    }
 
 
 _READERS: Final[dict[str, Callable[[Plain], Plain]]] = {"Secret": _secret, "CertificateSigningRequest": _request}

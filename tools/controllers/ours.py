@@ -45,10 +45,12 @@ async def serve(names: set[str]) -> None:
         chosen = [each for each in CONTROLLERS if each.name in names]
         authority = Authority(environment.ca, environment.ca.with_name("ca.key"), lasts=240 * 3600)
         settings = Settings(
-            root_ca=environment.ca.read_text(), sign_token=environment.plane.sign_token,
-            signers=dict.fromkeys(SIGNERS, authority), cluster_cidrs=[ClusterCIDR(ip_network("10.244.0.0/16"), 24)],
+            root_ca=environment.ca.read_text(),
+            sign_token=environment.plane.sign_token,
+            signers=dict.fromkeys(SIGNERS, authority),
+            cluster_cidrs=[ClusterCIDR(ip_network("10.244.0.0/16"), 24)],
             autoscaling=AutoscalingSettings(sync_period=4, downscale_stabilization=8),
-        )  # fmt: skip
+        )
         manager = ControllerManager(client(UserInfo(f"system:{MANAGER}")), of_account, settings, chosen)
         await manager.start()
         await serve_metrics(

@@ -15,14 +15,19 @@ from tools.differential.server import Answer, Client
 Plain = dict[str, Any]
 
 PATHS: Final = {
-    "Pod": "api/v1/namespaces/{}/pods", "ReplicationController": "api/v1/namespaces/{}/replicationcontrollers",
+    "Pod": "api/v1/namespaces/{}/pods",
+    "ReplicationController": "api/v1/namespaces/{}/replicationcontrollers",
     "PersistentVolumeClaim": "api/v1/namespaces/{}/persistentvolumeclaims",
     "ResourceQuota": "api/v1/namespaces/{}/resourcequotas",
-    "ReplicaSet": "apis/apps/v1/namespaces/{}/replicasets", "Deployment": "apis/apps/v1/namespaces/{}/deployments",
-    "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets", "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
+    "ReplicaSet": "apis/apps/v1/namespaces/{}/replicasets",
+    "Deployment": "apis/apps/v1/namespaces/{}/deployments",
+    "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets",
+    "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
     "ControllerRevision": "apis/apps/v1/namespaces/{}/controllerrevisions",
-    "Job": "apis/batch/v1/namespaces/{}/jobs", "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
-    "Service": "api/v1/namespaces/{}/services", "Endpoints": "api/v1/namespaces/{}/endpoints",
+    "Job": "apis/batch/v1/namespaces/{}/jobs",
+    "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+    "Service": "api/v1/namespaces/{}/services",
+    "Endpoints": "api/v1/namespaces/{}/endpoints",
     "EndpointSlice": "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
     "PodDisruptionBudget": "apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "ResourceClaim": "apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
@@ -30,20 +35,31 @@ PATHS: Final = {
     "PersistentVolume": "api/v1/persistentvolumes",
     "VolumeAttachment": "apis/storage.k8s.io/v1/volumeattachments",
     "VolumeAttributesClass": "apis/storage.k8s.io/v1/volumeattributesclasses",
-    "StorageClass": "apis/storage.k8s.io/v1/storageclasses", "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
+    "StorageClass": "apis/storage.k8s.io/v1/storageclasses",
+    "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
     "ResourceSlice": "apis/resource.k8s.io/v1/resourceslices",
     "HorizontalPodAutoscaler": "apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
-    "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
-    "Secret": "api/v1/namespaces/{}/secrets", "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
+    "Event": "api/v1/namespaces/{}/events",
+    "Node": "api/v1/nodes",
+    "Secret": "api/v1/namespaces/{}/secrets",
+    "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
     "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "CertificateSigningRequest": "apis/certificates.k8s.io/v1/certificatesigningrequests",
-}  # fmt: skip
+}
 _CLUSTERED: Final = ("PersistentVolume", "VolumeAttachment", "VolumeAttributesClass")
 """Of what is in no namespace, what a scenario sees, if it has made it or its name is in it."""
 _ASKED_FOR: Final = (
-    "CertificateSigningRequest", "ConfigMap", "CSIDriver", "Node", "ResourceClaimTemplate", "ResourceQuota",
-    "ResourceSlice", "Secret", "ServiceAccount", "StorageClass",
-)  # fmt: skip
+    "CertificateSigningRequest",
+    "ConfigMap",
+    "CSIDriver",
+    "Node",
+    "ResourceClaimTemplate",
+    "ResourceQuota",
+    "ResourceSlice",
+    "Secret",
+    "ServiceAccount",
+    "StorageClass",
+)
 """Kinds that are seen where a scenario is about them."""
 _SEEN: Final = [kind for kind in PATHS if kind not in _ASKED_FOR]
 _MERGE_PATCH: Final = "application/merge-patch+json"
@@ -119,9 +135,15 @@ class World:
         self._ask("POST", f"{self._path('Pod')}/{pod}/eviction", {"metadata": {"name": pod}})
 
     def run_pods(
-        self, *, ready: bool = True, phase: str = "Running", count: int | None = None, seconds_ago: int = 0,
-        where: Callable[[Plain], bool] = lambda _: True, status: Plain | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        ready: bool = True,
+        phase: str = "Running",
+        count: int | None = None,
+        seconds_ago: int = 0,
+        where: Callable[[Plain], bool] = lambda _: True,
+        status: Plain | None = None,
+    ) -> None:
         """Binds pods and says that they run, as kubelets do; `count` of those that are in another state."""
         since = self.now(seconds_ago)
         wanted = {"type": "Ready", "status": "True" if ready else "False"}

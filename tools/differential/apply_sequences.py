@@ -32,9 +32,16 @@ MERGE: Final = "application/merge-patch+json"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 _KINDS: Final = (
-    (CONFIG_MAPS, 4), (DEPLOYMENTS, 5), (PODS, 3), (SERVICES, 4), (SECRETS, 1), (AUTOSCALERS_V2, 1), (DAEMON_SETS, 1),
-    (CLUSTER_ROLES, 1), (INGRESSES, 1),
-)  # fmt: skip
+    (CONFIG_MAPS, 4),
+    (DEPLOYMENTS, 5),
+    (PODS, 3),
+    (SERVICES, 4),
+    (SECRETS, 1),
+    (AUTOSCALERS_V2, 1),
+    (DAEMON_SETS, 1),
+    (CLUSTER_ROLES, 1),
+    (INGRESSES, 1),
+)
 _MANAGERS: Final = ("one", "two", "three", "kubectl")
 
 
@@ -175,7 +182,13 @@ def spoiled(random: Random, value: Any) -> Any:
     elif how == "empty":
         at[key] = type(at[key])()
     else:
-        odd: dict[str, Any] = {"null": None, "number": random.choice([3, -1, 1.5, 2**40]), "text": "text", "list": [1],
-                               "map": {"a": "b"}, "bool": True}  # fmt: skip
+        odd: dict[str, Any] = {
+            "null": None,
+            "number": random.choice([3, -1, 1.5, 2**40]),
+            "text": "text",
+            "list": [1],
+            "map": {"a": "b"},
+            "bool": True,
+        }
         at[key] = odd.get(how)
     return value

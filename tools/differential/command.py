@@ -72,9 +72,16 @@ KINDS: Final[dict[str, Generator]] = {
     "on-request": objects.cases_on_request,
 }
 _OPTIONAL: Final = (
-    "on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization", "fairness",
+    "on-request",
+    "definitions",
+    "custom",
+    "custom-changes",
+    "webhooks",
+    "policies",
+    "authorization",
+    "fairness",
     "fairness-objects",
-)  # fmt: skip
+)
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
 definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while, and
 cases of fairness configure the whole server."""
@@ -157,8 +164,10 @@ class Comparer:
             self.steps += 1
             (one, sent), (other, _) = self._pool.map(
                 lambda client, known, token, step=step: ask(client, step, name, known, token),
-                (self.a, self.b), first, tokens,
-            )  # fmt: skip
+                (self.a, self.b),
+                first,
+                tokens,
+            )
             tokens = [_token_of(answer) or token for token, answer in zip(tokens, (one, other), strict=True)]
             first = [known.or_else(answer) for known, answer in zip(first, (one, other), strict=True)]
             if not one.code:
@@ -166,8 +175,10 @@ class Comparer:
             if isinstance(one.body, dict) and _UNREADABLE in str(one.body.get("message")):
                 return None  # it cannot read what the other still can
             time.sleep(step.pause)
-            seen = [view.answer(step.seen(answer) if step.seen else answer, conditions=step.conditions)
-                    for view, answer in zip(views, (one, other), strict=True)]  # fmt: skip
+            seen = [
+                view.answer(step.seen(answer) if step.seen else answer, conditions=step.conditions)
+                for view, answer in zip(views, (one, other), strict=True)
+            ]
             lines = list(differences(*seen))
             if lines:
                 return Difference(case, number, lines, sent if step.edit is not None else None)
@@ -338,12 +349,21 @@ def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
     comparers = [comparer.another() for _ in range(options.jobs)]
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda job: [tally.try_case(comparers[job], number, generator)
-                                       for number in numbers[job :: options.jobs]], range(options.jobs)))  # fmt: skip
+            list(
+                pool.map(
+                    lambda job: [
+                        tally.try_case(comparers[job], number, generator) for number in numbers[job :: options.jobs]
+                    ],
+                    range(options.jobs),
+                )
+            )
     finally:
         for each in comparers:
             each.close()
     steps, seconds = sum(each.steps for each in comparers), time.monotonic() - began
-    print(f"{kind}: {len(numbers)} cases, {steps} requests, {tally.different} differ, {tally.once} differed only once, "
-          f"{seconds:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"{kind}: {len(numbers)} cases, {steps} requests, {tally.different} differ, {tally.once} differed only once, "
+        f"{seconds:.0f} s",
+        flush=True,
+    )
     return 1 if tally.different else 0

@@ -70,11 +70,22 @@ class Cases:
         self.name = name
         self.version = random.choice(definition.versions)
         self._makers: tuple[tuple[int, Callable[[], Step]], ...] = (
-            (5, self._put), (4, self._merge), (3, self._json), (7, self._apply), (2, self._status_put),
-            (2, self._status_patch), (1, self._status_apply), (3, self._scale), (3, self._read), (3, self._list),
-            (2, self._subresource_read), (1, self._create_another), (1, self._delete_collection), (1, self._watch),
+            (5, self._put),
+            (4, self._merge),
+            (3, self._json),
+            (7, self._apply),
+            (2, self._status_put),
+            (2, self._status_patch),
+            (1, self._status_apply),
+            (3, self._scale),
+            (3, self._read),
+            (3, self._list),
+            (2, self._subresource_read),
+            (1, self._create_another),
+            (1, self._delete_collection),
+            (1, self._watch),
             (1, self._delete),
-        )  # fmt: skip
+        )
 
     def case(self) -> Case:
         steps = [self._create()]
@@ -91,9 +102,11 @@ class Cases:
         path = self.path
         freed = {"metadata": {"finalizers": None}}
         name = self.definition.body["metadata"]["name"]
-        return Case(f"{name}: {json.dumps(self.definition.body['spec'])}", steps, [
-            Step("PATCH", path, freed, _MERGE), Step("DELETE", path), Step("DELETE", f"{path}-2"),
-        ])  # fmt: skip
+        return Case(
+            f"{name}: {json.dumps(self.definition.body['spec'])}",
+            steps,
+            [Step("PATCH", path, freed, _MERGE), Step("DELETE", path), Step("DELETE", f"{path}-2")],
+        )
 
     # Places
 
@@ -370,11 +383,19 @@ class Cases:
         random = self.random
         body: Any = None
         if not whole and random.random() < 0.6:
-            body = random.choice((
-                {"propagationPolicy": "Foreground"}, {"propagationPolicy": "Orphan"}, {"dryRun": ["All"]},
-                {"preconditions": {"uid": "x"}}, {"preconditions": {"resourceVersion": "1"}}, {"gracePeriodSeconds": 5},
-                {"unknown": 1}, {"propagationPolicy": "Other"}, {"orphanDependents": True},
-            ))  # fmt: skip
+            body = random.choice(
+                (
+                    {"propagationPolicy": "Foreground"},
+                    {"propagationPolicy": "Orphan"},
+                    {"dryRun": ["All"]},
+                    {"preconditions": {"uid": "x"}},
+                    {"preconditions": {"resourceVersion": "1"}},
+                    {"gracePeriodSeconds": 5},
+                    {"unknown": 1},
+                    {"propagationPolicy": "Other"},
+                    {"orphanDependents": True},
+                )
+            )
         return Step("DELETE", self.path, body)
 
     def _delete_collection(self) -> Step:
@@ -399,10 +420,19 @@ class Cases:
 
     def _list(self) -> Step:
         random = self.random
-        fields = random.choice((
-            "", f"metadata.name={self.name}", "spec.color=red", "spec.color!=red", "spec.replicas=1", "spec.other=1",
-            f"metadata.namespace={NAMESPACE}", "metadata.name!=x,spec.color=", "spec.replicas",
-        ))  # fmt: skip
+        fields = random.choice(
+            (
+                "",
+                f"metadata.name={self.name}",
+                "spec.color=red",
+                "spec.color!=red",
+                "spec.replicas=1",
+                "spec.other=1",
+                f"metadata.namespace={NAMESPACE}",
+                "metadata.name!=x,spec.color=",
+                "spec.replicas",
+            )
+        )
         labels = random.choice((f"case={self.name}", f"case={self.name},a=b", f"case={self.name},a in (c,d),!x"))
         query = f"?labelSelector={labels.replace(' ', '%20')}" + (f"&fieldSelector={fields}" if fields else "")
         accept = self._accept().replace(_METADATA, _METADATA_LIST)
@@ -416,8 +446,11 @@ class Cases:
         random = self.random
         field = random.choice((f"metadata.name={self.name}", f"metadata.name={self.name}", "spec.color=red"))
         query = f"?watch=true&timeoutSeconds=1&resourceVersion={SINCE}&labelSelector=case={self.name}"
-        return Step("GET", f"{self.collection}{query}&fieldSelector={field}", accept=random.choice(
-            ("application/json", "application/json", _TABLE, _METADATA)))  # fmt: skip
+        return Step(
+            "GET",
+            f"{self.collection}{query}&fieldSelector={field}",
+            accept=random.choice(("application/json", "application/json", _TABLE, _METADATA)),
+        )
 
 
 def _whole_numbers(value: Any) -> Any:

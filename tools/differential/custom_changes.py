@@ -74,8 +74,10 @@ class _Changes:
 
     def _discovery(self) -> list[Step]:
         group = f"/apis/{NAME}.example.com"
-        return [Step("GET", group), *(Step("GET", f"{group}/{version['name']}")
-                                      for version in self.definition.body["spec"]["versions"])]  # fmt: skip
+        return [
+            Step("GET", group),
+            *(Step("GET", f"{group}/{version['name']}") for version in self.definition.body["spec"]["versions"]),
+        ]
 
     def _changed(self) -> list[Step]:
         seed = self.random.random()
@@ -103,9 +105,7 @@ class _Changes:
 
         def alone(found: Any) -> Any:
             if "spec" in found:
-                found["spec"]["versions"] = [
-                    each for each in found["spec"]["versions"] if each["name"] == kept["name"]
-                ]  # fmt: skip
+                found["spec"]["versions"] = [each for each in found["spec"]["versions"] if each["name"] == kept["name"]]
             return found
 
         path, collection = self.definition.path, self._collection(kept["name"])
@@ -123,22 +123,35 @@ class _Changes:
     def _rival(self) -> list[Step]:
         """Another definition in the group that wants some of the same names."""
         names: Body = {"plural": "rivals", "kind": "Rival"}
-        change: Body = self.random.choice((
-            {"kind": "Thing"}, {"listKind": "ThingList"}, {"shortNames": ["th", "ri"]}, {"singular": "things"},
-            {"shortNames": ["things"]}, {"kind": "Thing", "shortNames": ["th"]}, {"kind": "ThingList"},
-        ))  # fmt: skip
+        change: Body = self.random.choice(
+            (
+                {"kind": "Thing"},
+                {"listKind": "ThingList"},
+                {"shortNames": ["th", "ri"]},
+                {"singular": "things"},
+                {"shortNames": ["things"]},
+                {"kind": "Thing", "shortNames": ["th"]},
+                {"kind": "ThingList"},
+            )
+        )
         version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
         body = {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": _RIVAL},
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": _RIVAL},
             "spec": {
-                "group": f"{NAME}.example.com", "scope": "Cluster", "names": names | change, "versions": [version],
+                "group": f"{NAME}.example.com",
+                "scope": "Cluster",
+                "names": names | change,
+                "versions": [version],
             },
-        }  # fmt: skip
+        }
         path = f"{COLLECTION}/{_RIVAL}"
         steps = [
             Step("POST", COLLECTION, body),
-            Step("GET", path, until=_is_judged, pause=_SEEN, conditions=True), *self._discovery(),
-        ]  # fmt: skip
+            Step("GET", path, until=_is_judged, pause=_SEEN, conditions=True),
+            *self._discovery(),
+        ]
         if self.random.random() < 0.5:
             freed = {**names, "listKind": None, "singular": None, "shortNames": None}
             steps.append(Step("PATCH", path, {"spec": {"names": freed}}, _MERGE, pause=_SEEN))
@@ -213,8 +226,13 @@ def _property_gone(random: Random, spec: Body) -> None:
 
 
 def _property_new(random: Random, spec: Body) -> None:
-    fresh = random.choice(({"type": "string", "default": "new"}, {"type": "object", "default": {"a": 1},
-        "properties": {"a": {"type": "integer"}}}, {"type": "array", "items": {"type": "string"}}))  # fmt: skip
+    fresh = random.choice(
+        (
+            {"type": "string", "default": "new"},
+            {"type": "object", "default": {"a": 1}, "properties": {"a": {"type": "integer"}}},
+            {"type": "array", "items": {"type": "string"}},
+        )
+    )
     _spec_schema(random, spec)["properties"]["fresh"] = fresh
 
 
@@ -275,10 +293,16 @@ def _scale(random: Random, spec: Body) -> None:
 
 
 def _names(random: Random, spec: Body) -> None:
-    spec["names"] |= random.choice((
-        {"shortNames": ["zz"]}, {"categories": ["all", "mine"]}, {"singular": "thingy"}, {"kind": "Thingy"},
-        {"listKind": "Things"}, {"shortNames": ["things"]},
-    ))  # fmt: skip
+    spec["names"] |= random.choice(
+        (
+            {"shortNames": ["zz"]},
+            {"categories": ["all", "mine"]},
+            {"singular": "thingy"},
+            {"kind": "Thingy"},
+            {"listKind": "Things"},
+            {"shortNames": ["things"]},
+        )
+    )
 
 
 def _selectable(random: Random, spec: Body) -> None:
@@ -286,9 +310,15 @@ def _selectable(random: Random, spec: Body) -> None:
 
 
 def _deprecated(random: Random, spec: Body) -> None:
-    random.choice(spec["versions"]).update(random.choice(({"deprecated": False, "deprecationWarning": None},
-                                                          {"deprecated": True}, {"deprecated": True,
-                                                          "deprecationWarning": "mind this"})))  # fmt: skip
+    random.choice(spec["versions"]).update(
+        random.choice(
+            (
+                {"deprecated": False, "deprecationWarning": None},
+                {"deprecated": True},
+                {"deprecated": True, "deprecationWarning": "mind this"},
+            )
+        )
+    )
 
 
 def _open(random: Random, spec: Body) -> None:
@@ -296,8 +326,23 @@ def _open(random: Random, spec: Body) -> None:
 
 
 _CHANGES: Final[tuple[Callable[[Random, Body], None], ...]] = (
-    _property_gone, _property_gone, _property_new, _stricter, _stricter, _storage, _storage, _served, _version_new,
-    _version_gone, _columns, _status, _scale, _names, _selectable, _deprecated, _open,
-)  # fmt: skip
+    _property_gone,
+    _property_gone,
+    _property_new,
+    _stricter,
+    _stricter,
+    _storage,
+    _storage,
+    _served,
+    _version_new,
+    _version_gone,
+    _columns,
+    _status,
+    _scale,
+    _names,
+    _selectable,
+    _deprecated,
+    _open,
+)
 
 __all__ = ["Defined", "cases"]

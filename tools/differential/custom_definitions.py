@@ -25,33 +25,45 @@ _RULES: Final = (
 )
 _SETS: Final[dict[str, Body]] = {
     "tags": {
-        "type": "array", "maxItems": 5, "items": {"type": "string", "maxLength": 10}, "x-kubernetes-list-type": "set",
+        "type": "array",
+        "maxItems": 5,
+        "items": {"type": "string", "maxLength": 10},
+        "x-kubernetes-list-type": "set",
     },
     "ports": {
-        "type": "array", "maxItems": 5, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["p", "q"],
+        "type": "array",
+        "maxItems": 5,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["p", "q"],
         "items": {
-            "type": "object", "required": ["p"],
-            "properties": {"p": {"type": "integer"}, "q": {"type": "string", "default": "TCP"}, "v": {"type": "string"}}
+            "type": "object",
+            "required": ["p"],
+            "properties": {
+                "p": {"type": "integer"},
+                "q": {"type": "string", "default": "TCP"},
+                "v": {"type": "string"},
+            },
         },
     },
-    "whole": {
-        "type": "object", "x-kubernetes-map-type": "atomic", "properties": {"x": {"type": "string"}},
-    },
+    "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"x": {"type": "string"}}},
     "labels": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 5},
     "percent": {"x-kubernetes-int-or-string": True, "default": "10%"},
     "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "since": {"type": "string", "format": "date-time", "nullable": True},
     "template": {
-        "type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True,
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
     },
     "nested": {
-        "type": "object", "default": {"deep": {"x": 1}},
+        "type": "object",
+        "default": {"deep": {"x": 1}},
         "properties": {
-            "deep": {"type": "object", "default": {}, "properties": {"x": {"type": "integer", "default": 5}}},
+            "deep": {"type": "object", "default": {}, "properties": {"x": {"type": "integer", "default": 5}}}
         },
     },
     "free": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}},
-}  # fmt: skip
+}
 """What field ownership, pruning and defaulting have most to do with."""
 
 _COLUMNS: Final[tuple[Body, ...]] = (
@@ -126,16 +138,24 @@ def _version(random: Random) -> Body:
         spec["properties"]["replicas"].setdefault("default", 1)
     if random.random() < 0.2:
         spec["x-kubernetes-preserve-unknown-fields"] = True
-    condition = {"type": "object", "required": ["type"], "properties": {
-        "type": {"type": "string"}, "status": {"type": "string", "enum": ["True", "False"]}}}  # fmt: skip
+    condition = {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"type": "string"}, "status": {"type": "string", "enum": ["True", "False"]}},
+    }
     status: Body = {
         "type": "object",
         "properties": {
-            "replicas": {"type": "integer"}, "selector": {"type": "string"},
-            "conditions": {"type": "array", "items": condition, "x-kubernetes-list-type": "map",
-                           "x-kubernetes-list-map-keys": ["type"]},
+            "replicas": {"type": "integer"},
+            "selector": {"type": "string"},
+            "conditions": {
+                "type": "array",
+                "items": condition,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
         },
-    }  # fmt: skip
+    }
     whole: Body = {"type": "object", "properties": {"spec": spec, "status": status}}
     if random.random() < 0.2:
         whole["required"] = ["spec"]
@@ -153,9 +173,10 @@ def _version(random: Random) -> Body:
         version["subresources"] = {"status": {}}
     if random.random() < 0.4:
         version.setdefault("subresources", {})["scale"] = {
-            "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
             **({"labelSelectorPath": ".status.selector"} if random.random() < 0.5 else {}),
-        }  # fmt: skip
+        }
     if random.random() < 0.6:
         version["additionalPrinterColumns"] = random.sample(_COLUMNS, random.choice((1, 3, 5)))
     if random.random() < 0.4:

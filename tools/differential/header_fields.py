@@ -19,17 +19,45 @@ from .server import Answer, Client
 _CONFIGMAPS: Final = "/api/v1/namespaces/default/configmaps"
 _BIG: Final = f"{_CONFIGMAPS}/header-fields"
 _MEDIA: Final = (
-    "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*", "application/*", "text/plain",
-    "", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;q=0.1", "application/yaml;q=0.5, */*;q=0.1",
-)  # fmt: skip
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "*/*",
+    "application/*",
+    "text/plain",
+    "",
+    "application/json;as=Table;g=meta.k8s.io;v=v1",
+    "application/json;q=0.1",
+    "application/yaml;q=0.5, */*;q=0.1",
+)
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "Accept": _MEDIA,
     "Accept-Encoding": (
-        "gzip", "identity", "gzip;q=0", "gzip;q=1", "gzip;q=0.5", "*", "GZIP", "deflate, gzip", "gzip;q=0, gzip",
-        "gzip, gzip;q=0", "gzip;q=x", "gzip;q=0;x", ";q=1,gzip", "", "x-gzip", " gzip ",
+        "gzip",
+        "identity",
+        "gzip;q=0",
+        "gzip;q=1",
+        "gzip;q=0.5",
+        "*",
+        "GZIP",
+        "deflate, gzip",
+        "gzip;q=0, gzip",
+        "gzip, gzip;q=0",
+        "gzip;q=x",
+        "gzip;q=0;x",
+        ";q=1,gzip",
+        "",
+        "x-gzip",
+        " gzip ",
     ),
     "Authorization": (
-        "Bearer admin-token", "Bearer bob-token", "Bearer nobody", "Basic YTpi", "", "bearer admin-token", "Bearer",
+        "Bearer admin-token",
+        "Bearer bob-token",
+        "Bearer nobody",
+        "Basic YTpi",
+        "",
+        "bearer admin-token",
+        "Bearer",
         "Bearer  admin-token",
     ),
     "Impersonate-User": ("bob", "admin", "", "system:serviceaccount:default:a"),
@@ -39,18 +67,33 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "If-None-Match": ('"x"', "*", ""),
     "Range": ("bytes=0-9", "bytes=0-19", "bytes=3-5000", "x"),
     "Content-Type": (
-        "application/json", "application/yaml", "text/plain", "", "application/merge-patch+json",
-        "application/json-patch+json", "application/json; charset=utf-8", "application/json;a=1;a=2",
+        "application/json",
+        "application/yaml",
+        "text/plain",
+        "",
+        "application/merge-patch+json",
+        "application/json-patch+json",
+        "application/json; charset=utf-8",
+        "application/json;a=1;a=2",
     ),
     "Origin": ("http://a", "null"),
     "Audit-ID": ("one", "two"),
     "Expect": ("100-continue", "other"),
     "Te": ("trailers", "gzip"),
-}  # fmt: skip
+}
 _PATHS: Final = (
-    *(_BIG,) * 4, _CONFIGMAPS, f"{_CONFIGMAPS}/none", "/openapi/v2", "/openapi/v3", "/apis", "/apis/apps",
-    "/apis/apps/v1", "/version", "/api", "/api/v1/secrets?limit=1",
-)  # fmt: skip
+    *(_BIG,) * 4,
+    _CONFIGMAPS,
+    f"{_CONFIGMAPS}/none",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/apis",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/version",
+    "/api",
+    "/api/v1/secrets?limit=1",
+)
 _FOLLOWING: Final = ("content-type", "content-encoding", "vary", "www-authenticate", "access-control-allow-origin")
 
 
@@ -74,9 +117,7 @@ def case(random: Random) -> Request:
     names = random.sample(sorted(_FIELDS), random.choice((1, 1, 2, 3)))
     if method != "GET" and "Content-Type" not in names:
         names.append("Content-Type")
-    fields = tuple(
-        (name, tuple(random.choices(_FIELDS[name], k=random.choice((1, 2, 2, 3))))) for name in names
-    )  # fmt: skip
+    fields = tuple((name, tuple(random.choices(_FIELDS[name], k=random.choice((1, 2, 2, 3))))) for name in names)
     if method == "GET":
         return Request(method, random.choice(_PATHS), fields)
     path = f"{_CONFIGMAPS if method == 'POST' else _BIG}?dryRun=All"
@@ -113,8 +154,11 @@ def run(a: Client, b: Client, options: argparse.Namespace) -> int:
     finally:
         for client in (a, b):
             client.ask("DELETE", _BIG)
-    print(f"header-fields: {len(numbers)} cases of seed {options.seed}, {different} differ, "
-          f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"header-fields: {len(numbers)} cases of seed {options.seed}, {different} differ, "
+        f"{time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return 1 if different else 0
 
 

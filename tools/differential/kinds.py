@@ -82,17 +82,18 @@ def pairs(random: Random, names: str = "abc", values: str = "123") -> dict[str, 
 
 def metadata(random: Random) -> Fields:
     """Labels, annotations, finalizers (a set), owner references (told by uid)."""
-    found = some(random, {
-        "labels": lambda: pairs(random),
-        "annotations": lambda: pairs(random),
-    }) | some(random, {
-        "finalizers": lambda: few(random, ["example.com/one", "example.com/two", "example.com/three"]),
-        "ownerReferences": lambda: [
-            {"apiVersion": "v1", "kind": "Thing", "name": random.choice("ab"), "uid": uid}
-            | some(random, {"controller": lambda: False, "blockOwnerDeletion": lambda: random.random() < 0.5})
-            for uid in few(random, ["u1", "u2", "u3"])
-        ],
-    }, 0.08)  # fmt: skip
+    found = some(random, {"labels": lambda: pairs(random), "annotations": lambda: pairs(random)}) | some(
+        random,
+        {
+            "finalizers": lambda: few(random, ["example.com/one", "example.com/two", "example.com/three"]),
+            "ownerReferences": lambda: [
+                {"apiVersion": "v1", "kind": "Thing", "name": random.choice("ab"), "uid": uid}
+                | some(random, {"controller": lambda: False, "blockOwnerDeletion": lambda: random.random() < 0.5})
+                for uid in few(random, ["u1", "u2", "u3"])
+            ],
+        },
+        0.08,
+    )
     return {"metadata": found} if found else {}
 
 
@@ -108,83 +109,122 @@ def holds_bytes(fields: Any, name: Any) -> bool:
 
 
 def _config_map(random: Random) -> Fields:
-    return some(random, {
-        "data": lambda: pairs(random, "abcd"),
-        "binaryData": lambda: {name: random.choice(["AA==", "AQI=", ""]) for name in few(random, list("xyz"))},
-    }, 0.6) | some(random, {"immutable": lambda: False}, 0.1)  # fmt: skip
+    return some(
+        random,
+        {
+            "data": lambda: pairs(random, "abcd"),
+            "binaryData": lambda: {name: random.choice(["AA==", "AQI=", ""]) for name in few(random, list("xyz"))},
+        },
+        0.6,
+    ) | some(random, {"immutable": lambda: False}, 0.1)
 
 
 def _secret(random: Random) -> Fields:
-    return some(random, {
-        "data": lambda: {name: random.choice(["AA==", "AQI=", ""]) for name in few(random, list("abc"))},
-        "stringData": lambda: pairs(random, "bcd"),
-        "type": lambda: random.choice(["Opaque", "example.com/t"]),
-    }, 0.5)  # fmt: skip
+    return some(
+        random,
+        {
+            "data": lambda: {name: random.choice(["AA==", "AQI=", ""]) for name in few(random, list("abc"))},
+            "stringData": lambda: pairs(random, "bcd"),
+            "type": lambda: random.choice(["Opaque", "example.com/t"]),
+        },
+        0.5,
+    )
 
 
 # Pods and what makes them
 
 
 def _port(random: Random) -> Fields:
-    return {"containerPort": random.choice([80, 443, 53])} | some(random, {
-        "protocol": lambda: random.choice(["TCP", "UDP"]),
-        "name": lambda: random.choice(["http", "dns", "web"]),
-        "hostPort": lambda: random.choice([8080, 8443]),
-    }, 0.4)  # fmt: skip
+    return {"containerPort": random.choice([80, 443, 53])} | some(
+        random,
+        {
+            "protocol": lambda: random.choice(["TCP", "UDP"]),
+            "name": lambda: random.choice(["http", "dns", "web"]),
+            "hostPort": lambda: random.choice([8080, 8443]),
+        },
+        0.4,
+    )
 
 
 def _env(random: Random) -> list[Fields]:
     return [
-        {"name": name} | random.choice([{}, {"value": "1"}, {"value": ""}, {"value": "2"},
-                                        {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                                        {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}])
+        {"name": name}
+        | random.choice(
+            [
+                {},
+                {"value": "1"},
+                {"value": ""},
+                {"value": "2"},
+                {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+            ]
+        )
         for name in few(random, ["A", "B", "C", "D"])
-    ]  # fmt: skip
+    ]
 
 
 def _resources(random: Random) -> Fields:
     quantity = lambda: random.choice(["1", "100m", "0.5", "2000m", "1Gi", "1024Mi", 1, 0.1])  # noqa: E731
-    return some(random, {
-        "requests": lambda: {name: quantity() for name in few(random, ["cpu", "memory"])},
-        "limits": lambda: {name: quantity() for name in few(random, ["example.com/gpu"])},
-    }, 0.6)  # fmt: skip
+    return some(
+        random,
+        {
+            "requests": lambda: {name: quantity() for name in few(random, ["cpu", "memory"])},
+            "limits": lambda: {name: quantity() for name in few(random, ["example.com/gpu"])},
+        },
+        0.6,
+    )
 
 
 def _probe(random: Random) -> Fields:
-    return random.choice([
-        {"httpGet": {"port": random.choice([80, "http"])} | some(random, {"path": lambda: "/x"})},
-        {"exec": {"command": few(random, ["a", "b", "c"])}},
-        {"tcpSocket": {"port": 80}},
-    ]) | some(random, {"periodSeconds": lambda: random.choice([5, 10]), "failureThreshold": lambda: 3})  # fmt: skip
+    return random.choice(
+        [
+            {"httpGet": {"port": random.choice([80, "http"])} | some(random, {"path": lambda: "/x"})},
+            {"exec": {"command": few(random, ["a", "b", "c"])}},
+            {"tcpSocket": {"port": 80}},
+        ]
+    ) | some(random, {"periodSeconds": lambda: random.choice([5, 10]), "failureThreshold": lambda: 3})
 
 
 def _container(random: Random, name: str) -> Fields:
-    return {"name": name, "image": random.choice(["i:1", "i:2", "i"])} | some(random, {
-        "ports": lambda: [_port(random) for _ in range(random.randint(0, 2))],
-        "env": lambda: _env(random),
-        "args": lambda: few(random, ["x", "y", "z"]),
-        "command": lambda: few(random, ["x", "y"]),
-        "resources": lambda: _resources(random),
-        "livenessProbe": lambda: _probe(random),
-        "imagePullPolicy": lambda: random.choice(["Always", "IfNotPresent"]),
-        "securityContext": lambda: some(random, {
-            "runAsUser": lambda: random.choice([0, 1000]),
-            "privileged": lambda: False,
-            "capabilities": lambda: {"add": few(random, ["NET_ADMIN", "CHOWN"])},
-        }, 0.5),
-        "volumeMounts": lambda: [{"name": "v", "mountPath": path} for path in few(random, ["/a", "/b"])],
-        "terminationMessagePolicy": lambda: "File",
-        "tty": lambda: random.random() < 0.5,
-        "lifecycle": lambda: {"preStop": {"exec": {"command": ["stop"]}}},
-    }, 0.25)  # fmt: skip
+    return {"name": name, "image": random.choice(["i:1", "i:2", "i"])} | some(
+        random,
+        {
+            "ports": lambda: [_port(random) for _ in range(random.randint(0, 2))],
+            "env": lambda: _env(random),
+            "args": lambda: few(random, ["x", "y", "z"]),
+            "command": lambda: few(random, ["x", "y"]),
+            "resources": lambda: _resources(random),
+            "livenessProbe": lambda: _probe(random),
+            "imagePullPolicy": lambda: random.choice(["Always", "IfNotPresent"]),
+            "securityContext": lambda: some(
+                random,
+                {
+                    "runAsUser": lambda: random.choice([0, 1000]),
+                    "privileged": lambda: False,
+                    "capabilities": lambda: {"add": few(random, ["NET_ADMIN", "CHOWN"])},
+                },
+                0.5,
+            ),
+            "volumeMounts": lambda: [{"name": "v", "mountPath": path} for path in few(random, ["/a", "/b"])],
+            "terminationMessagePolicy": lambda: "File",
+            "tty": lambda: random.random() < 0.5,
+            "lifecycle": lambda: {"preStop": {"exec": {"command": ["stop"]}}},
+        },
+        0.25,
+    )
 
 
 def _volume(random: Random, name: str) -> Fields:
-    return {"name": name} | random.choice([
-        {"emptyDir": {}}, {"emptyDir": {"medium": "Memory"}}, {"configMap": {"name": "c"}},
-        {"secret": {"secretName": "s", "items": [{"key": key, "path": key} for key in few(random, ["a", "b"])]}},
-        {"projected": {"sources": [{"configMap": {"name": "c"}}, {"serviceAccountToken": {"path": "t"}}]}}, {},
-    ])  # fmt: skip
+    return {"name": name} | random.choice(
+        [
+            {"emptyDir": {}},
+            {"emptyDir": {"medium": "Memory"}},
+            {"configMap": {"name": "c"}},
+            {"secret": {"secretName": "s", "items": [{"key": key, "path": key} for key in few(random, ["a", "b"])]}},
+            {"projected": {"sources": [{"configMap": {"name": "c"}}, {"serviceAccountToken": {"path": "t"}}]}},
+            {},
+        ]
+    )
 
 
 def _pod_spec_needed(random: Random) -> Fields:
@@ -193,32 +233,57 @@ def _pod_spec_needed(random: Random) -> Fields:
 
 
 def _pod_spec_more(random: Random) -> Fields:
-    return some(random, {
-        "initContainers": lambda: [{"name": name, "image": "i"} for name in few(random, ["i1", "i2"])],
-        "volumes": lambda: [_volume(random, name) for name in ["v", *few(random, ["w", "x"])]],
-        "nodeSelector": lambda: pairs(random),
-        "tolerations": lambda: [{"key": key, "operator": "Exists"} for key in few(random, ["k1", "k2"])],
-        "imagePullSecrets": lambda: [{"name": name} for name in few(random, ["p1", "p2", "p3"])],
-        "hostAliases": lambda: [{"ip": ip, "hostnames": few(random, ["h1", "h2"])}
-                                for ip in few(random, ["10.1.0.1", "10.1.0.2"])],
-        "securityContext": lambda: some(random, {
-            "runAsUser": lambda: random.choice([0, 1000]), "fsGroup": lambda: 5,
-            "supplementalGroups": lambda: few(random, [1, 2, 3]),
-            "sysctls": lambda: [{"name": "kernel.shm_rmid_forced", "value": random.choice("01")}],
-        }, 0.5),
-        "topologySpreadConstraints": lambda: [
-            {"maxSkew": random.choice([1, 2]), "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway",
-             "labelSelector": {"matchLabels": {"app": "x"}}} for key in few(random, ["zone", "host"])
-        ],
-        "affinity": lambda: {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-            {"matchExpressions": [{"key": "a", "operator": "In", "values": few(random, ["1", "2"]) or ["0"]}]}
-        ]}}},
-        "restartPolicy": lambda: "Always",
-        "terminationGracePeriodSeconds": lambda: random.choice([0, 30]),
-        "hostNetwork": lambda: False,
-        "dnsConfig": lambda: {"options": [{"name": name} for name in few(random, ["o1", "o2"])]},
-        "readinessGates": lambda: [{"conditionType": name} for name in few(random, ["g1", "g2"])],
-    }, 0.2)  # fmt: skip
+    return some(
+        random,
+        {
+            "initContainers": lambda: [{"name": name, "image": "i"} for name in few(random, ["i1", "i2"])],
+            "volumes": lambda: [_volume(random, name) for name in ["v", *few(random, ["w", "x"])]],
+            "nodeSelector": lambda: pairs(random),
+            "tolerations": lambda: [{"key": key, "operator": "Exists"} for key in few(random, ["k1", "k2"])],
+            "imagePullSecrets": lambda: [{"name": name} for name in few(random, ["p1", "p2", "p3"])],
+            "hostAliases": lambda: [
+                {"ip": ip, "hostnames": few(random, ["h1", "h2"])} for ip in few(random, ["10.1.0.1", "10.1.0.2"])
+            ],
+            "securityContext": lambda: some(
+                random,
+                {
+                    "runAsUser": lambda: random.choice([0, 1000]),
+                    "fsGroup": lambda: 5,
+                    "supplementalGroups": lambda: few(random, [1, 2, 3]),
+                    "sysctls": lambda: [{"name": "kernel.shm_rmid_forced", "value": random.choice("01")}],
+                },
+                0.5,
+            ),
+            "topologySpreadConstraints": lambda: [
+                {
+                    "maxSkew": random.choice([1, 2]),
+                    "topologyKey": key,
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"app": "x"}},
+                }
+                for key in few(random, ["zone", "host"])
+            ],
+            "affinity": lambda: {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "a", "operator": "In", "values": few(random, ["1", "2"]) or ["0"]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            },
+            "restartPolicy": lambda: "Always",
+            "terminationGracePeriodSeconds": lambda: random.choice([0, 30]),
+            "hostNetwork": lambda: False,
+            "dnsConfig": lambda: {"options": [{"name": name} for name in few(random, ["o1", "o2"])]},
+            "readinessGates": lambda: [{"conditionType": name} for name in few(random, ["g1", "g2"])],
+        },
+        0.2,
+    )
 
 
 def _pod(random: Random) -> Fields:
@@ -239,12 +304,16 @@ def conditions(random: Random) -> list[Fields]:
 
 
 def _pod_status(random: Random) -> Fields:
-    return some(random, {
-        "phase": lambda: random.choice(["Pending", "Running"]),
-        "message": lambda: random.choice("mn"),
-        "conditions": lambda: conditions(random),
-        "podIPs": lambda: [{"ip": ip} for ip in few(random, ["10.2.0.1"])],
-    }, 0.6)  # fmt: skip
+    return some(
+        random,
+        {
+            "phase": lambda: random.choice(["Pending", "Running"]),
+            "message": lambda: random.choice("mn"),
+            "conditions": lambda: conditions(random),
+            "podIPs": lambda: [{"ip": ip} for ip in few(random, ["10.2.0.1"])],
+        },
+        0.6,
+    )
 
 
 def _deployment(random: Random) -> Fields:
@@ -253,27 +322,38 @@ def _deployment(random: Random) -> Fields:
 
 
 def _deployment_more(random: Random) -> Fields:
-    spec = some(random, {
-        "replicas": lambda: random.choice([0, 1, 2, 5]),
-        "minReadySeconds": lambda: random.choice([0, 10]),
-        "paused": lambda: random.random() < 0.5,
-        "revisionHistoryLimit": lambda: random.choice([0, 3, 10]),
-        "strategy": lambda: random.choice([
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": random.choice([1, "50%"])}},
-            {"type": "RollingUpdate"}, {"rollingUpdate": {"maxUnavailable": 2}}, {"type": "Recreate"},
-        ]),
-        "template": lambda: {"spec": _pod_spec_more(random), "metadata": {"annotations": pairs(random)}},
-    })  # fmt: skip
+    spec = some(
+        random,
+        {
+            "replicas": lambda: random.choice([0, 1, 2, 5]),
+            "minReadySeconds": lambda: random.choice([0, 10]),
+            "paused": lambda: random.random() < 0.5,
+            "revisionHistoryLimit": lambda: random.choice([0, 3, 10]),
+            "strategy": lambda: random.choice(
+                [
+                    {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": random.choice([1, "50%"])}},
+                    {"type": "RollingUpdate"},
+                    {"rollingUpdate": {"maxUnavailable": 2}},
+                    {"type": "Recreate"},
+                ]
+            ),
+            "template": lambda: {"spec": _pod_spec_more(random), "metadata": {"annotations": pairs(random)}},
+        },
+    )
     return {"spec": spec} if spec else {}
 
 
 def _deployment_status(random: Random) -> Fields:
-    return some(random, {
-        "replicas": lambda: random.choice([0, 1, 3]),
-        "readyReplicas": lambda: 0,
-        "observedGeneration": lambda: random.choice([1, 2]),
-        "conditions": lambda: conditions(random),
-    }, 0.6)  # fmt: skip
+    return some(
+        random,
+        {
+            "replicas": lambda: random.choice([0, 1, 3]),
+            "readyReplicas": lambda: 0,
+            "observedGeneration": lambda: random.choice([1, 2]),
+            "conditions": lambda: conditions(random),
+        },
+        0.6,
+    )
 
 
 # Services and others
@@ -284,30 +364,44 @@ def _service(random: Random) -> Fields:
 
 
 def _service_more(random: Random) -> Fields:
-    spec = some(random, {
-        "ports": lambda: [
-            {"port": port, "name": name} | some(random, {
-                "protocol": lambda: random.choice(["TCP", "UDP"]),
-                "targetPort": lambda: random.choice([80, "web"]),
-                "appProtocol": lambda: "http",
-            }, 0.4) for port, name in few(random, [(80, "http"), (443, "https"), (53, "dns")])
-        ],
-        "selector": lambda: pairs(random),
-        "sessionAffinity": lambda: random.choice(["None", "ClientIP"]),
-        "type": lambda: random.choice(["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer"]),
-        "externalIPs": lambda: few(random, ["192.0.2.1", "192.0.2.2"]),
-        "publishNotReadyAddresses": lambda: random.random() < 0.5,
-        "internalTrafficPolicy": lambda: random.choice(["Cluster", "Local"]),
-    })  # fmt: skip
+    spec = some(
+        random,
+        {
+            "ports": lambda: [
+                {"port": port, "name": name}
+                | some(
+                    random,
+                    {
+                        "protocol": lambda: random.choice(["TCP", "UDP"]),
+                        "targetPort": lambda: random.choice([80, "web"]),
+                        "appProtocol": lambda: "http",
+                    },
+                    0.4,
+                )
+                for port, name in few(random, [(80, "http"), (443, "https"), (53, "dns")])
+            ],
+            "selector": lambda: pairs(random),
+            "sessionAffinity": lambda: random.choice(["None", "ClientIP"]),
+            "type": lambda: random.choice(["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer"]),
+            "externalIPs": lambda: few(random, ["192.0.2.1", "192.0.2.2"]),
+            "publishNotReadyAddresses": lambda: random.random() < 0.5,
+            "internalTrafficPolicy": lambda: random.choice(["Cluster", "Local"]),
+        },
+    )
     return {"spec": spec} if spec else {}
 
 
 def _service_status(random: Random) -> Fields:
-    return some(random, {
-        "loadBalancer": lambda: {"ingress": [{"ip": ip} for ip in few(random, ["192.0.2.7", "192.0.2.8"])]},
-        "conditions": lambda: [each | {"message": "m", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-                               for each in conditions(random)],
-    }, 0.6)  # fmt: skip
+    return some(
+        random,
+        {
+            "loadBalancer": lambda: {"ingress": [{"ip": ip} for ip in few(random, ["192.0.2.7", "192.0.2.8"])]},
+            "conditions": lambda: [
+                each | {"message": "m", "lastTransitionTime": "2020-01-01T00:00:00Z"} for each in conditions(random)
+            ],
+        },
+        0.6,
+    )
 
 
 def _autoscaler(random: Random) -> Fields:
@@ -316,10 +410,14 @@ def _autoscaler(random: Random) -> Fields:
 
 
 def _autoscaler_v1_more(random: Random) -> Fields:
-    spec = some(random, {
-        "minReplicas": lambda: random.choice([1, 2]),
-        "targetCPUUtilizationPercentage": lambda: random.choice([50, 80]),
-    }, 0.5)  # fmt: skip
+    spec = some(
+        random,
+        {
+            "minReplicas": lambda: random.choice([1, 2]),
+            "targetCPUUtilizationPercentage": lambda: random.choice([50, 80]),
+        },
+        0.5,
+    )
     return {"spec": spec} if spec else {}
 
 
@@ -329,11 +427,15 @@ def _metric(random: Random) -> Fields:
 
 
 def _autoscaler_v2_more(random: Random) -> Fields:
-    spec = some(random, {
-        "minReplicas": lambda: random.choice([1, 2]),
-        "metrics": lambda: [_metric(random) for _ in range(random.randint(0, 2))],
-        "behavior": lambda: {"scaleDown": {"stabilizationWindowSeconds": random.choice([0, 60])}},
-    }, 0.5)  # fmt: skip
+    spec = some(
+        random,
+        {
+            "minReplicas": lambda: random.choice([1, 2]),
+            "metrics": lambda: [_metric(random) for _ in range(random.randint(0, 2))],
+            "behavior": lambda: {"scaleDown": {"stabilizationWindowSeconds": random.choice([0, 60])}},
+        },
+        0.5,
+    )
     return {"spec": spec} if spec else {}
 
 
@@ -356,11 +458,14 @@ def _ingress(random: Random) -> Fields:
 
 
 def _ingress_more(random: Random) -> Fields:
-    spec = some(random, {
-        "ingressClassName": lambda: random.choice("xy"),
-        "tls": lambda: [{"hosts": [random.choice(["a.example.com", "b.example.com"])], "secretName": "t"}],
-        "rules": lambda: [{"host": host} for host in few(random, ["a.example.com", "b.example.com"])],
-    })  # fmt: skip
+    spec = some(
+        random,
+        {
+            "ingressClassName": lambda: random.choice("xy"),
+            "tls": lambda: [{"hosts": [random.choice(["a.example.com", "b.example.com"])], "secretName": "t"}],
+            "rules": lambda: [{"host": host} for host in few(random, ["a.example.com", "b.example.com"])],
+        },
+    )
     return {"spec": spec} if spec else {}
 
 

@@ -33,10 +33,44 @@ SAMPLES: Final = Path(__file__).with_name("samples.yaml")
 _DEPTH: Final = 4
 """Levels of a value made for a field that was not set."""
 _TEXTS: Final = (
-    "", "a", "A_b", "x" * 64, "x" * 300, "-a", "a.b", "a/b", "example.com/a", "a b", "é", "0", "1", "-1", "50%", "150%",
-    "192.0.2.1", "192.0.2.0/24", "010.0.0.1", "::1", "http", "TCP", "*", "/", "/a/../b", "a:b", "true", "None", "None ",
-    "Always", "Never", "In", "Exists", "kubernetes.io/x", "$(A)", "{}", "1Gi",
-)  # fmt: skip
+    "",
+    "a",
+    "A_b",
+    "x" * 64,
+    "x" * 300,
+    "-a",
+    "a.b",
+    "a/b",
+    "example.com/a",
+    "a b",
+    "é",
+    "0",
+    "1",
+    "-1",
+    "50%",
+    "150%",
+    "192.0.2.1",
+    "192.0.2.0/24",
+    "010.0.0.1",
+    "::1",
+    "http",
+    "TCP",
+    "*",
+    "/",
+    "/a/../b",
+    "a:b",
+    "true",
+    "None",
+    "None ",
+    "Always",
+    "Never",
+    "In",
+    "Exists",
+    "kubernetes.io/x",
+    "$(A)",
+    "{}",
+    "1Gi",
+)
 _NUMBERS: Final = (0, 1, 2, -1, 3, 5, 10, 30, 60, 100, 101, 255, 300, 1000, 65535, 65536, 2**31 - 1, -5)
 _QUANTITIES: Final = ("0", "1", "100m", "1Gi", "-1", "1.5", "0.5m", "1e3", "2Gi", 2)
 _TIMES: Final = ("2026-01-01T00:00:00Z", "2020-02-03T04:05:06Z")

@@ -27,9 +27,15 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 _KINDS: Final = (
-    (CONFIG_MAPS, 3), (DEPLOYMENTS, 5), (PODS, 3), (SERVICES, 5), (SECRETS, 1), (DAEMON_SETS, 2), (CLUSTER_ROLES, 1),
+    (CONFIG_MAPS, 3),
+    (DEPLOYMENTS, 5),
+    (PODS, 3),
+    (SERVICES, 5),
+    (SECRETS, 1),
+    (DAEMON_SETS, 2),
+    (CLUSTER_ROLES, 1),
     (INGRESSES, 1),
-)  # fmt: skip
+)
 _WRONG: Final = (3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None])
 _MERGE_KEYS: Final = ("name", "containerPort", "mountPath", "port", "ip", "topologyKey", "uid", "type")
 _QUERIES: Final = ("", "", "", "?fieldManager=m", "?fieldValidation=Strict", "?fieldValidation=Ignore", "?dryRun=All")
@@ -122,10 +128,20 @@ def _strategic(random: Random, kind: Kind) -> Any:
     if not places or random.random() < 0.5:
         return _maybe_spoiled(random, patch)
     where = random.choice(places)
-    where.update(random.choice([
-        {"$patch": "odd"}, {"$patch": "merge"}, {"$patch": 3}, {"$retainKeys": "text"}, {"$retainKeys": ["other"]},
-        {"$setElementOrder/other": [{"name": "a"}]}, {"$deleteFromPrimitiveList/other": ["a"]}, {"$odd": 1},
-    ]))  # fmt: skip
+    where.update(
+        random.choice(
+            [
+                {"$patch": "odd"},
+                {"$patch": "merge"},
+                {"$patch": 3},
+                {"$retainKeys": "text"},
+                {"$retainKeys": ["other"]},
+                {"$setElementOrder/other": [{"name": "a"}]},
+                {"$deleteFromPrimitiveList/other": ["a"]},
+                {"$odd": 1},
+            ]
+        )
+    )
     return patch
 
 
@@ -181,9 +197,20 @@ def _list_directive(random: Random, name: str, items: list[Any]) -> Fields:
 def _operations(random: Random, made: Fields, kind: Kind) -> Any:
     if random.random() < 0.04:
         return random.choice(
-            [{}, None, "text", [3], [{}], [{"op": "odd", "path": "/a"}], [{"op": "add"}], [{"op": "add", "path": "x"}],
-             [{"op": "remove", "path": ""}], [{"op": "add", "path": "", "value": 3}], '[{"op": "add", "op": "test"}]']
-        )  # fmt: skip
+            [
+                {},
+                None,
+                "text",
+                [3],
+                [{}],
+                [{"op": "odd", "path": "/a"}],
+                [{"op": "add"}],
+                [{"op": "add", "path": "x"}],
+                [{"op": "remove", "path": ""}],
+                [{"op": "add", "path": "", "value": 3}],
+                '[{"op": "add", "op": "test"}]',
+            ]
+        )
     return [_operation(random, made, kind) for _ in range(random.randint(1, 3))]
 
 

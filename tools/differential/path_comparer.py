@@ -37,10 +37,18 @@ _UNWATCHED: Final = frozenset({"leases", "componentstatuses", "events", "ipaddre
 _OWN: Final = frozenset({("endpoints", "kubernetes"), ("endpointslices", "kubernetes"), ("services", "kubernetes")})
 _SERVERS_OWN: Final = frozenset({"apiservices", "flowschemas", "prioritylevelconfigurations", "servicecidrs"})
 
-_UNLIKE: Final = frozenset({
-    "Lease", "Event", "APIService", "EndpointSlice", "Endpoints", "IPAddress", "FlowSchema",
-    "PriorityLevelConfiguration",
-})  # fmt: skip
+_UNLIKE: Final = frozenset(
+    {
+        "Lease",
+        "Event",
+        "APIService",
+        "EndpointSlice",
+        "Endpoints",
+        "IPAddress",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+    }
+)
 """Kinds of which servers make different objects by themselves."""
 
 Key = tuple[str, str, str]
@@ -237,12 +245,14 @@ class PathComparer:
 
 _DEFINED: Final = "/apis/paths.example.com/v1"
 _DEFINITIONS: Final = (
-    ("wholes", "Namespaced", {"status": {}, "scale": {
-        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-    }}),
+    (
+        "wholes",
+        "Namespaced",
+        {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
+    ),
     ("plains", "Namespaced", {}),
     ("globals", "Cluster", {"status": {}}),
-)  # fmt: skip
+)
 """Definitions of custom resources: plural, scope, subresources."""
 
 
@@ -252,10 +262,14 @@ def _define(client: Client) -> None:
     for plural, scope, subresources in _DEFINITIONS:
         version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": subresources}
         names = {"plural": plural, "kind": plural.removesuffix("s").title()}
-        client.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "metadata": {"name": f"{plural}.paths.example.com"},
-            "spec": {"group": "paths.example.com", "scope": scope, "names": names, "versions": [version]},
-        })  # fmt: skip
+        client.ask(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            {
+                "metadata": {"name": f"{plural}.paths.example.com"},
+                "spec": {"group": "paths.example.com", "scope": scope, "names": names, "versions": [version]},
+            },
+        )
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         found = client.ask("GET", _DEFINED).body
@@ -273,18 +287,27 @@ def _give_rights(client: Client) -> None:
     for user, rules in _RULES.items():
         subjects = [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]
         role = {"metadata": {"name": f"rights-{user}"}, "rules": rules}
-        binding = {"metadata": {"name": f"rights-{user}"}, "subjects": subjects,
-                   "roleRef": {**subjects[0], "kind": "Role", "name": f"rights-{user}"}}  # fmt: skip
+        binding = {
+            "metadata": {"name": f"rights-{user}"},
+            "subjects": subjects,
+            "roleRef": {**subjects[0], "kind": "Role", "name": f"rights-{user}"},
+        }
         client.ask("POST", f"{_RBAC}/namespaces/{HOME}/roles", role)
         client.ask("POST", f"{_RBAC}/namespaces/{HOME}/rolebindings", binding)
-    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
-             {"nonResourceURLs": ["*"], "verbs": ["get"]}]  # fmt: skip
+    rules = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
     client.ask("POST", f"{_RBAC}/clusterroles", {"metadata": {"name": "rights-reader"}, "rules": rules})
-    client.ask("POST", f"{_RBAC}/clusterrolebindings", {
-        "metadata": {"name": "rights-reader"},
-        "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
-        "roleRef": {"kind": "ClusterRole", "name": "rights-reader", "apiGroup": "rbac.authorization.k8s.io"},
-    })  # fmt: skip
+    client.ask(
+        "POST",
+        f"{_RBAC}/clusterrolebindings",
+        {
+            "metadata": {"name": "rights-reader"},
+            "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
+            "roleRef": {"kind": "ClusterRole", "name": "rights-reader", "apiGroup": "rbac.authorization.k8s.io"},
+        },
+    )
 
 
 def compared(request: Request, one: Answer, other: Answer) -> list[str]:
@@ -317,10 +340,14 @@ def shown(request: Request, answer: Answer) -> dict[str, Any]:
 
 
 _UNSUPPORTED: Final = (
-    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
-    "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
     "customresourcedefinitions",
-)  # fmt: skip
+)
 
 
 def _not_supported(request: Request, one: Answer, other: Answer) -> bool:
@@ -364,6 +391,9 @@ def _run(comparer: PathComparer, options: argparse.Namespace) -> int:
                 if different <= options.show:
                     print("\n".join([f"== {request}", *(f"      {line}" for line in lines[:20])]), flush=True)
     seconds = time.monotonic() - began
-    print(f"paths: {len(numbers)} cases of seed {options.seed}, {comparer.writes} changed storage, {different} differ, "
-          f"{seconds:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"paths: {len(numbers)} cases of seed {options.seed}, {comparer.writes} changed storage, {different} differ, "
+        f"{seconds:.0f} s",
+        flush=True,
+    )
     return 1 if different else 0

@@ -30,33 +30,141 @@ _WRITING: Final = ("POST", "PUT", "PATCH", "DELETE")
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 _METHODS: Final = (
-    *("GET",) * 10, *("POST",) * 3, *("PUT",) * 3, *("PATCH",) * 3, *("DELETE",) * 4, "HEAD", "OPTIONS", "TRACE",
+    *("GET",) * 10,
+    *("POST",) * 3,
+    *("PUT",) * 3,
+    *("PATCH",) * 3,
+    *("DELETE",) * 4,
+    "HEAD",
+    "OPTIONS",
+    "TRACE",
     "PROPFIND",
-)  # fmt: skip
+)
 _PREFIXES: Final = (
-    *("",) * 9, *("watch/",) * 4, *("proxy/",) * 3, "watch/watch/", "proxy/proxy/", "watch/proxy/", "proxy/watch/",
-    "redirect/", "Watch/",
-)  # fmt: skip
-_NAMESPACES: Final = (HOME, HOME, HOME, OTHER, "kube-system", "missing", "", ".", "..", "status", "finalize", "FOO",
-                      "watch", "namespaces", "{namespace}", "%7Bnamespace%7D")  # fmt: skip
-_NAMES: Final = (NAME, NAME, NAME, "missing", HOME, OTHER, "kube-system", ".", "..", "A", "a:b", "{name}", "status",
-                 "watch", "a%00", "%25", "a%252Fb", "é", "*", "a,b", "https:a:80")  # fmt: skip
-_SUBRESOURCES: Final = ("status", "status", "scale", "log", "exec", "proxy", "finalize", "binding", "eviction", "token",
-                        "approval", "Status", "namespaces", "pods", "a", "", "watch", "{path:*}", "*")  # fmt: skip
+    *("",) * 9,
+    *("watch/",) * 4,
+    *("proxy/",) * 3,
+    "watch/watch/",
+    "proxy/proxy/",
+    "watch/proxy/",
+    "proxy/watch/",
+    "redirect/",
+    "Watch/",
+)
+_NAMESPACES: Final = (
+    HOME,
+    HOME,
+    HOME,
+    OTHER,
+    "kube-system",
+    "missing",
+    "",
+    ".",
+    "..",
+    "status",
+    "finalize",
+    "FOO",
+    "watch",
+    "namespaces",
+    "{namespace}",
+    "%7Bnamespace%7D",
+)
+_NAMES: Final = (
+    NAME,
+    NAME,
+    NAME,
+    "missing",
+    HOME,
+    OTHER,
+    "kube-system",
+    ".",
+    "..",
+    "A",
+    "a:b",
+    "{name}",
+    "status",
+    "watch",
+    "a%00",
+    "%25",
+    "a%252Fb",
+    "é",
+    "*",
+    "a,b",
+    "https:a:80",
+)
+_SUBRESOURCES: Final = (
+    "status",
+    "status",
+    "scale",
+    "log",
+    "exec",
+    "proxy",
+    "finalize",
+    "binding",
+    "eviction",
+    "token",
+    "approval",
+    "Status",
+    "namespaces",
+    "pods",
+    "a",
+    "",
+    "watch",
+    "{path:*}",
+    "*",
+)
 _EXTRA: Final = ("x", "status", "..", "", "proxy", "a/b", "%2e%2e")
 _OTHER_PATHS: Final = (
-    "/", "/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/healthz", "/livez/ping", "/readyz",
-    "/metrics", "/openapi/v3", "/openapi/v3/api/v1", "/openid/v1/jwks", "/.well-known/openid-configuration", "/logs",
-    "/apis/none.example.com", "/apis/none.example.com/v1/things", "/apis/apps/v2/deployments", "/api/v2/pods",
-    "/apis/apiextensions.k8s.io/v1", "/apis/apiregistration.k8s.io", "/index.html", "/nowhere", "/apix", "/API/v1/pods",
-)  # fmt: skip
+    "/",
+    "/api",
+    "/apis",
+    "/api/v1",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/version",
+    "/healthz",
+    "/livez/ping",
+    "/readyz",
+    "/metrics",
+    "/openapi/v3",
+    "/openapi/v3/api/v1",
+    "/openid/v1/jwks",
+    "/.well-known/openid-configuration",
+    "/logs",
+    "/apis/none.example.com",
+    "/apis/none.example.com/v1/things",
+    "/apis/apps/v2/deployments",
+    "/api/v2/pods",
+    "/apis/apiextensions.k8s.io/v1",
+    "/apis/apiregistration.k8s.io",
+    "/index.html",
+    "/nowhere",
+    "/apix",
+    "/API/v1/pods",
+)
 _QUERIES: Final = (
-    *("",) * 6, "fieldSelector=metadata.name=a", "fieldSelector=metadata.name%3Dmissing", "watch=1", "watch=true",
-    "watch=1&fieldSelector=metadata.name=a", "fieldSelector=metadata.name=a,metadata.name=b", "watch=0", "watch",
-    "fieldSelector=metadata.namespace=foo", "fieldSelector=name=a", "fieldSelector=metadata.name!=a", "%77atch=1",
-    "labelSelector=case", "labelSelector=a%20b&fieldSelector=metadata.name=a", "limit=x&fieldSelector=metadata.name=a",
-    "limit=x&watch=1", "fieldSelector=,metadata.name=a", "fieldSelector=x", "namespace=bar", "name=b",
-)  # fmt: skip
+    *("",) * 6,
+    "fieldSelector=metadata.name=a",
+    "fieldSelector=metadata.name%3Dmissing",
+    "watch=1",
+    "watch=true",
+    "watch=1&fieldSelector=metadata.name=a",
+    "fieldSelector=metadata.name=a,metadata.name=b",
+    "watch=0",
+    "watch",
+    "fieldSelector=metadata.namespace=foo",
+    "fieldSelector=name=a",
+    "fieldSelector=metadata.name!=a",
+    "%77atch=1",
+    "labelSelector=case",
+    "labelSelector=a%20b&fieldSelector=metadata.name=a",
+    "limit=x&fieldSelector=metadata.name=a",
+    "limit=x&watch=1",
+    "fieldSelector=,metadata.name=a",
+    "fieldSelector=x",
+    "namespace=bar",
+    "name=b",
+)
 
 
 @dataclass(frozen=True)
@@ -182,11 +290,22 @@ def _rewritten(random: Random, path: str) -> str:
 
 
 _BODIES: Final = {(each.api_version, each.body["kind"]): each.body for each in reversed(samples())}
-KEPT_OUT: Final = frozenset({
-    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "APIService",
-    "CustomResourceDefinition", "FlowSchema", "PriorityLevelConfiguration", "ResourceQuota", "LimitRange",
-})  # fmt: skip
+KEPT_OUT: Final = frozenset(
+    {
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "APIService",
+        "CustomResourceDefinition",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "ResourceQuota",
+        "LimitRange",
+    }
+)
 """Kinds that change what becomes of other requests: none is made."""
 
 

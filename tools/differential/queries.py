@@ -32,39 +32,62 @@ _VERSIONS: Final[Values] = (SINCE, SINCE, "", "0", "1", "x", "-1", "1,2", "01")
 _UIDS: Final[Values] = (UID, UID, "", "00000000-0000-0000-0000-000000000000", "x", f"{UID},{UID}", f" {UID}")
 
 _WRITE: Final[Options] = {
-    "dryRun": _DRY_RUN, "fieldManager": _TEXTS, "fieldValidation": ("", "Strict", "Warn", "Ignore", "strict", "a,b"),
-}  # fmt: skip
+    "dryRun": _DRY_RUN,
+    "fieldManager": _TEXTS,
+    "fieldValidation": ("", "Strict", "Warn", "Ignore", "strict", "a,b"),
+}
 _PATCH: Final[Options] = {**_WRITE, "force": _FLAGS}
 _GET: Final[Options] = {"resourceVersion": _VERSIONS, "export": _FLAGS, "exact": _FLAGS}
 _DELETE: Final[Options] = {
-    "dryRun": _DRY_RUN, "gracePeriodSeconds": _NUMBERS, "orphanDependents": _FLAGS, "uid": _UIDS,
+    "dryRun": _DRY_RUN,
+    "gracePeriodSeconds": _NUMBERS,
+    "orphanDependents": _FLAGS,
+    "uid": _UIDS,
     "propagationPolicy": ("", "Background", "Orphan", "Foreground", "background", "Orphan,Background", "nil"),
-    "resourceVersion": _VERSIONS, "preconditions": ("{}", "uid"),
+    "resourceVersion": _VERSIONS,
+    "preconditions": ("{}", "uid"),
     "ignoreStoreReadErrorWithClusterBreakingPotential": _FLAGS,
-}  # fmt: skip
+}
 _LIST: Final[Options] = {
     "fieldSelector": ("", f"metadata.name={NAME}", "metadata.name=other", "data=x", "metadata.name", "a=b,"),
-    "resourceVersion": _VERSIONS, "resourceVersionMatch": ("", "Exact", "NotOlderThan", "exact", "Exact,Exact"),
-    "limit": _NUMBERS, "continue": ("", "x"), "timeoutSeconds": ("1", "1", "x", "", "1,2"),
+    "resourceVersion": _VERSIONS,
+    "resourceVersionMatch": ("", "Exact", "NotOlderThan", "exact", "Exact,Exact"),
+    "limit": _NUMBERS,
+    "continue": ("", "x"),
+    "timeoutSeconds": ("1", "1", "x", "", "1,2"),
     "watch": ("false", "0", "False"),
-    "allowWatchBookmarks": _FLAGS, "sendInitialEvents": _FLAGS, "shardSelector": ("", "x"),
-}  # fmt: skip
+    "allowWatchBookmarks": _FLAGS,
+    "sendInitialEvents": _FLAGS,
+    "shardSelector": ("", "x"),
+}
 _WATCH: Final[Options] = {
     **{name: _LIST[name] for name in ("fieldSelector", "allowWatchBookmarks", "sendInitialEvents", "limit")},
     "continue": ("", "x"),
     "resourceVersion": (SINCE, SINCE, "", "0", "x", "1,2", "-1", "01"),
-    "resourceVersionMatch": ("", "NotOlderThan", "NotOlderThan", "Exact"), "watch": ("true", "1", ""),
-}  # fmt: skip
+    "resourceVersionMatch": ("", "NotOlderThan", "NotOlderThan", "Exact"),
+    "watch": ("true", "1", ""),
+}
 _LOG: Final[Options] = {
-    "container": ("", "c", "d", "c,c"), "follow": _FLAGS, "previous": _FLAGS, "timestamps": _FLAGS,
-    "sinceSeconds": _NUMBERS, "tailLines": _NUMBERS, "limitBytes": _NUMBERS, "insecureSkipTLSVerifyBackend": _FLAGS,
-    "sinceTime": ("", "null", "2026-01-01T00:00:00Z", "x", "2026-01-01"), "stream": ("", "All", "Stdout"),
+    "container": ("", "c", "d", "c,c"),
+    "follow": _FLAGS,
+    "previous": _FLAGS,
+    "timestamps": _FLAGS,
+    "sinceSeconds": _NUMBERS,
+    "tailLines": _NUMBERS,
+    "limitBytes": _NUMBERS,
+    "insecureSkipTLSVerifyBackend": _FLAGS,
+    "sinceTime": ("", "null", "2026-01-01T00:00:00Z", "x", "2026-01-01"),
+    "stream": ("", "All", "Stdout"),
     "dryRun": ("All",),
-}  # fmt: skip
+}
 _STREAMS: Final[Options] = {
-    "container": ("", "c", "d"), "command": ("", "ls", "a,b"), "stdin": _FLAGS, "stdout": _FLAGS, "tty": _FLAGS,
+    "container": ("", "c", "d"),
+    "command": ("", "ls", "a,b"),
+    "stdin": _FLAGS,
+    "stdout": _FLAGS,
+    "tty": _FLAGS,
     "dryRun": ("", "All"),
-}  # fmt: skip
+}
 _PORTS: Final[Options] = {
     "ports": ("80", "80,81", "", "x", "80,x", "65535", "65536", "080", "-1", ","),
     "dryRun": ("",),
@@ -168,7 +191,7 @@ def _without_bookmarks(answer: Answer) -> Answer:
         return answer
     told = [
         each for each in events if each["type"] != "BOOKMARK" or "annotations" in each["object"].get("metadata", {})
-    ]  # fmt: skip
+    ]
     return replace(answer, body=told)
 
 
@@ -226,6 +249,16 @@ def _status(random: Random, collection: str) -> Step:
 
 
 _OF_ALL: Final = (
-    _delete_one, _delete_one, _delete_all, _delete_all, _get, _list, _list, _watch, _create, _update, _patch,
-)  # fmt: skip
+    _delete_one,
+    _delete_one,
+    _delete_all,
+    _delete_all,
+    _get,
+    _list,
+    _list,
+    _watch,
+    _create,
+    _update,
+    _patch,
+)
 _OF_PODS: Final = (_log, _log, _stream, _stream, _evict, _status)

@@ -79,17 +79,43 @@ def _requirement(random: Random) -> str:
     key = random.choice(_KEYS[:5]) if random.random() < 0.85 else random.choice(_KEYS)
     value = random.choice(_VALUES[:4]) if random.random() < 0.85 else random.choice(_VALUES)
     many = ",".join(few(random, list(_VALUES[:4]))) if random.random() < 0.9 else value
-    return random.choice([
-        f"{key}={value}", f"{key}=={value}", f"{key}!={value}", key, f"!{key}", f"{key} in ({many})",
-        f"{key} notin ({many})", f"{key}>{value}", f"{key} < {value}", f"{key} in {value}", f"{key} = {value}",
-    ])  # fmt: skip
+    return random.choice(
+        [
+            f"{key}={value}",
+            f"{key}=={value}",
+            f"{key}!={value}",
+            key,
+            f"!{key}",
+            f"{key} in ({many})",
+            f"{key} notin ({many})",
+            f"{key}>{value}",
+            f"{key} < {value}",
+            f"{key} in {value}",
+            f"{key} = {value}",
+        ]
+    )
 
 
 def _fields(random: Random, plural: str) -> str:
     terms = []
     for _ in range(random.randint(1, 2)):
         name = random.choice(_TAKEN[plural] if random.random() < 0.85 else _OTHERS)
-        value = random.choice([f"{NAME}-0", f"{NAME}-1", NAMESPACE, "Pending", "Running", "n", "", "Always", "Opaque",
-                               "false", "a\\,b", "a\\b", "a=b"])  # fmt: skip
+        value = random.choice(
+            [
+                f"{NAME}-0",
+                f"{NAME}-1",
+                NAMESPACE,
+                "Pending",
+                "Running",
+                "n",
+                "",
+                "Always",
+                "Opaque",
+                "false",
+                "a\\,b",
+                "a\\b",
+                "a=b",
+            ]
+        )
         terms.append(f"{name}{random.choice(['=', '==', '!=', ''])}{value}")
     return ",".join(terms)

@@ -90,8 +90,10 @@ class Client:
         """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent, one
         with several values several times."""
         fields: dict[str, str | tuple[str, ...] | None] = {
-            "Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential",
-        }  # fmt: skip
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "User-Agent": "differential",
+        }
         if body is not None:
             fields["Content-Type"] = "application/json"
             body = (body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))).encode()

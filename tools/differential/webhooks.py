@@ -27,14 +27,25 @@ _CHANGING: Final = ("label", "annotation", "data", "spec", "unknown", "empty-pat
 _GOOD: Final = (*_ALLOWING, *_CHANGING)
 _EVERY: Final = tuple(BEHAVIOURS)
 _CONDITIONS: Final = (
-    "true", "false", "request.operation == 'CREATE'", "has(object.data) && size(object.data) > 0",
-    "object.metadata.name.startsWith('case')", "oldObject == null", "request.userInfo.username == 'nobody'",
-    "object.nosuch == 1", "request.name == 'x'", "has(request.subResource) && request.subResource == 'scale'",
-    "'system:masters' in request.userInfo.groups", "authorizer.group('').resource('pods').check('get').allowed()",
-    "authorizer.requestResource.check('delete').reason() != ''", "request.options.kind == 'CreateOptions'",
-    "object.metadata.name.matches('^[a-z]+$')", "request.name.find('[0-9]') == ''",
-    "request.dryRun", "request.kind.group == 'apps' || request.resource.resource == 'configmaps'",
-)  # fmt: skip
+    "true",
+    "false",
+    "request.operation == 'CREATE'",
+    "has(object.data) && size(object.data) > 0",
+    "object.metadata.name.startsWith('case')",
+    "oldObject == null",
+    "request.userInfo.username == 'nobody'",
+    "object.nosuch == 1",
+    "request.name == 'x'",
+    "has(request.subResource) && request.subResource == 'scale'",
+    "'system:masters' in request.userInfo.groups",
+    "authorizer.group('').resource('pods').check('get').allowed()",
+    "authorizer.requestResource.check('delete').reason() != ''",
+    "request.options.kind == 'CreateOptions'",
+    "object.metadata.name.matches('^[a-z]+$')",
+    "request.name.find('[0-9]') == ''",
+    "request.dryRun",
+    "request.kind.group == 'apps' || request.resource.resource == 'configmaps'",
+)
 
 
 def cases(random: Random) -> Case:
@@ -70,9 +81,11 @@ class _Webhooks:
         kind = f"{which.capitalize()}WebhookConfiguration"
         webhooks = [self._webhook(number, which) for number in range(self.random.choice((1, 1, 2, 3)))]
         return {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME},
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": NAME},
             "webhooks": webhooks,
-        }  # fmt: skip
+        }
 
     def _webhook(self, number: int, which: str) -> dict[str, Any]:
         random = self.random
@@ -108,13 +121,23 @@ class _Webhooks:
     def _rule(self) -> dict[str, Any]:
         random = self.random
         operations = ["*"] if random.random() < 0.5 else random.sample(("CREATE", "UPDATE", "DELETE", "CONNECT"), 2)
-        group, version, resources = random.choice((
-            ("*", "*", ["*"]), ("*", "*", ["*/*"]), ("", "v1", ["configmaps"]), ("", "*", ["configmaps", "pods/*"]),
-            ("apps", "v1", ["deployments", "deployments/scale"]), ("apps", "*", ["*/scale"]), ("apps", "v1", ["*"]),
-            ("autoscaling", "v1", ["horizontalpodautoscalers"]), ("autoscaling", "v2", ["*"]),
-            ("events.k8s.io", "v1", ["events"]), ("", "v1", ["events", "namespaces"]), ("policy", "*", ["*"]),
-            ("", "v1", ["serviceaccounts/token", "pods/eviction", "pods/binding", "pods/status"]),
-        ))  # fmt: skip
+        group, version, resources = random.choice(
+            (
+                ("*", "*", ["*"]),
+                ("*", "*", ["*/*"]),
+                ("", "v1", ["configmaps"]),
+                ("", "*", ["configmaps", "pods/*"]),
+                ("apps", "v1", ["deployments", "deployments/scale"]),
+                ("apps", "*", ["*/scale"]),
+                ("apps", "v1", ["*"]),
+                ("autoscaling", "v1", ["horizontalpodautoscalers"]),
+                ("autoscaling", "v2", ["*"]),
+                ("events.k8s.io", "v1", ["events"]),
+                ("", "v1", ["events", "namespaces"]),
+                ("policy", "*", ["*"]),
+                ("", "v1", ["serviceaccounts/token", "pods/eviction", "pods/binding", "pods/status"]),
+            )
+        )
         rule = {"operations": operations, "apiGroups": [group], "apiVersions": [version], "resources": resources}
         return rule | self._maybe(0.3, scope=random.choice(("*", "Namespaced", "Cluster")))
 
@@ -123,10 +146,18 @@ class _Webhooks:
     def _requests(self) -> list[Step]:
         """Requests about one object."""
         random = self.random
-        return random.choice((
-            self._config_map, self._config_map, self._deployment, self._autoscaler, self._event, self._pod,
-            self._account, self._namespace,
-        ))()  # fmt: skip
+        return random.choice(
+            (
+                self._config_map,
+                self._config_map,
+                self._deployment,
+                self._autoscaler,
+                self._event,
+                self._pod,
+                self._account,
+                self._namespace,
+            )
+        )()
 
     def _head(self, api_version: str, kind: str, name: str) -> dict[str, Any]:
         metadata: dict[str, Any] = {"name": name}
@@ -146,16 +177,23 @@ class _Webhooks:
             body["metadata"]["generateName"] = "some-gen-"
             return [Step("POST", collection + self._query(), body)]
         path = f"{collection}/{name}{self._query()}"
-        later = random.sample([
-            Step("PUT", path, body | {"data": {"b": "2"}}),
-            Step("PATCH", path, {"data": {"c": "3"}}, _MERGE),
-            Step("PATCH", path, json.dumps([{"op": "add", "path": "/metadata/labels", "value": {"app": "b"}}]),
-                 "application/json-patch+json"),
-            Step("PATCH", f"{collection}/{name}?fieldManager=m", body | {"data": {"d": "4"}}, _APPLY),
-            Step("PATCH", f"{collection}/new?fieldManager=m", self._head("v1", "ConfigMap", "new"), _APPLY),
-            Step("DELETE", path),
-            Step("DELETE", f"{collection}?labelSelector=app"),
-        ], 3)  # fmt: skip
+        later = random.sample(
+            [
+                Step("PUT", path, body | {"data": {"b": "2"}}),
+                Step("PATCH", path, {"data": {"c": "3"}}, _MERGE),
+                Step(
+                    "PATCH",
+                    path,
+                    json.dumps([{"op": "add", "path": "/metadata/labels", "value": {"app": "b"}}]),
+                    "application/json-patch+json",
+                ),
+                Step("PATCH", f"{collection}/{name}?fieldManager=m", body | {"data": {"d": "4"}}, _APPLY),
+                Step("PATCH", f"{collection}/new?fieldManager=m", self._head("v1", "ConfigMap", "new"), _APPLY),
+                Step("DELETE", path),
+                Step("DELETE", f"{collection}?labelSelector=app"),
+            ],
+            3,
+        )
         return [Step("POST", collection + self._query(), body), *later]
 
     def _deployment(self) -> list[Step]:
@@ -199,9 +237,12 @@ class _Webhooks:
             Step("POST", f"{collection}/{name}/binding", {"apiVersion": "v1", "kind": "Binding", **binding}),
             Step("PATCH", f"{collection}/{name}/status", {"status": {"phase": "Running"}}, _MERGE),
             Step("GET", f"{collection}/{name}/exec?command=ls&command=-l&stdout=1&tty=false"),
-            Step("POST", f"{collection}/{name}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
-                                                           "metadata": {"name": name}}),
-        ]  # fmt: skip
+            Step(
+                "POST",
+                f"{collection}/{name}/eviction",
+                {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}},
+            ),
+        ]
 
     def _account(self) -> list[Step]:
         collection = f"/api/v1/namespaces/{NAME}/serviceaccounts"

@@ -44,17 +44,31 @@ class Specs:
 def alone(program: Path, specs: Specs, report: Path) -> list[str]:
     """The command that runs the tests of a package in one process."""
     named = [f"-ginkgo.{key}={value}" for key, value in (("focus", specs.focus), ("skip", specs.skip)) if value]
-    return [str(program), f"-ginkgo.json-report={report}", "-ginkgo.no-color", f"-ginkgo.timeout={specs.minutes}m",
-            f"-test.timeout={specs.minutes + 1}m", "-test.v", *named]  # fmt: skip
+    return [
+        str(program),
+        f"-ginkgo.json-report={report}",
+        "-ginkgo.no-color",
+        f"-ginkgo.timeout={specs.minutes}m",
+        f"-test.timeout={specs.minutes + 1}m",
+        "-test.v",
+        *named,
+    ]
 
 
 def in_parallel(command: Path, processes: int, program: Path, specs: Specs, report: Path) -> list[str]:
     """The command of Ginkgo's that runs the tests of a package in several processes, on one control plane."""
     named = [f"--{key}={value}" for key, value in (("focus", specs.focus), ("skip", specs.skip)) if value]
     return [
-        str(command), "run", f"--procs={processes}", f"--json-report={report.name}", f"--output-dir={report.parent}",
-        "--no-color", f"--timeout={specs.minutes}m", *named, str(program),
-    ]  # fmt: skip
+        str(command),
+        "run",
+        f"--procs={processes}",
+        f"--json-report={report.name}",
+        f"--output-dir={report.parent}",
+        "--no-color",
+        f"--timeout={specs.minutes}m",
+        *named,
+        str(program),
+    ]
 
 
 def run(command: Sequence[str], folder: Path, programs: Path, report: Path, minutes: int) -> Run:
@@ -64,9 +78,14 @@ def run(command: Sequence[str], folder: Path, programs: Path, report: Path, minu
     environment |= {"KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(scratch)}
     with output.open("wb") as said:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=said,
+            stderr=said,
+            stdin=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             process.wait((minutes + 2) * 60)
         finally:

@@ -56,8 +56,10 @@ def checked_out(module: Module) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent) as empty:
             told = subprocess.run(
                 [go(), "mod", "download", "-json", f"{module.path}@{module.version}"],
-                cwd=empty, stdout=subprocess.PIPE, check=True,
-            )  # fmt: skip
+                cwd=empty,
+                stdout=subprocess.PIPE,
+                check=True,
+            )
             copy = Path(empty) / "copy"
             shutil.copytree(json.loads(told.stdout)["Dir"], copy, copy_function=shutil.copyfile)
             for each in (copy, *copy.rglob("*")):

@@ -6,9 +6,31 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-_ODD: Final = (b"\0", b"\xff", b"\x80", b"\xc3\xa9", b"\xed\xa0\x80", b"\r\n", b"\n", b" ", b"\\", b'"', b"{", b"[",
-               b"}", b"]", b",", b":", b"-1", b"0", b"9223372036854775808", b"1e999", b"\xef\xbb\xbf",
-               b"%00", b"*")  # fmt: skip
+_ODD: Final = (
+    b"\0",
+    b"\xff",
+    b"\x80",
+    b"\xc3\xa9",
+    b"\xed\xa0\x80",
+    b"\r\n",
+    b"\n",
+    b" ",
+    b"\\",
+    b'"',
+    b"{",
+    b"[",
+    b"}",
+    b"]",
+    b",",
+    b":",
+    b"-1",
+    b"0",
+    b"9223372036854775808",
+    b"1e999",
+    b"\xef\xbb\xbf",
+    b"%00",
+    b"*",
+)
 _MOST_AT_ONCE: Final = 5
 
 
@@ -20,9 +42,17 @@ class Mutator:
         self._words = (*words, *_ODD)
         self._most = most
         self._ways: tuple[Callable[[bytearray, Sequence[bytes]], None], ...] = (
-            self._flipped, self._set, self._cut, self._worded, self._worded, self._doubled, self._spliced, self._moved,
-            self._repeated, self._counted,
-        )  # fmt: skip
+            self._flipped,
+            self._set,
+            self._cut,
+            self._worded,
+            self._worded,
+            self._doubled,
+            self._spliced,
+            self._moved,
+            self._repeated,
+            self._counted,
+        )
 
     def mutated(self, data: bytes, pool: Sequence[bytes]) -> bytes:
         """One more input."""

@@ -23,10 +23,23 @@ EXTRA_PACKAGES = (
 )
 
 META_KINDS = (
-    "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent",
-    "CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions",
-    "PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions",
-)  # fmt: skip
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "Status",
+    "WatchEvent",
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "PartialObjectMetadata",
+    "PartialObjectMetadataList",
+    "Table",
+    "TableOptions",
+)
 OTHER_META = ("LabelSelector", "Condition", "GroupVersionKind", "GroupVersionResource", "GroupResource")
 
 _TYPE_META: Field = {"name": "TypeMeta", "go": "TypeMeta", "type": _META + "TypeMeta", "inline": True}

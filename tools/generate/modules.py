@@ -36,9 +36,10 @@ class ModuleWriter:
         self.facts = facts
         self.module = module
         self.structs = [
-            name for name in facts.structs
+            name
+            for name in facts.structs
             if module_of(name) == module and class_of(name) not in UNIONS and name not in SPECIAL
-        ]  # fmt: skip
+        ]
         self.imports: dict[str, set[str]] = {}
         self.builtins = False
 

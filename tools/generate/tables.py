@@ -14,9 +14,14 @@ from .facts import Facts, Field
 from .naming import attribute, class_of, module_of, short
 
 _NAMES = (
-    ("omit", "omit"), ("pointer", "pointer"), ("inline", "inline"), ("tag", "tag"), ("wire", "wire"),
-    ("patchStrategy", "strategy"), ("patchMergeKey", "key"),
-)  # fmt: skip
+    ("omit", "omit"),
+    ("pointer", "pointer"),
+    ("inline", "inline"),
+    ("tag", "tag"),
+    ("wire", "wire"),
+    ("patchStrategy", "strategy"),
+    ("patchMergeKey", "key"),
+)
 _QUALIFIED = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 
 

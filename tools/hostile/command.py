@@ -95,8 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         series = ours.strange_series()
     _report(results, options)
     offending = {each.name for each in results if each.offends}
-    print(f"{played} of {len(cases)} cases, {measurer.requests} requests, {len(offending)} cases over their bounds, "
-          f"{ours.restarts} restarts, {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"{played} of {len(cases)} cases, {measurer.requests} requests, {len(offending)} cases over their bounds, "
+        f"{ours.restarts} restarts, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     for each in series[: options.show]:
         print(f"metrics: {each}", flush=True)
     return 1 if offending or series else 0
@@ -147,15 +150,19 @@ def _report(results: list[Result], options: argparse.Namespace) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="hostile", description="Measure what the most expensive requests cost a server, and who has to wait.",
-        epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--server", default=OURS, metavar="CMD",
-                        help=f"starts the server, with --debug-loop-watchdog (default: {OURS})")  # fmt: skip
+        prog="hostile",
+        description="Measure what the most expensive requests cost a server, and who has to wait.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--server", default=OURS, metavar="CMD", help=f"starts the server, with --debug-loop-watchdog (default: {OURS})"
+    )
     parser.add_argument("--reference", metavar="CMD", help="starts the server whose processor time is the measure")
     parser.add_argument("--kinds", default=",".join(KINDS), help="kinds of cases (default: %(default)s)")
-    parser.add_argument("--objects", default="", metavar="KINDS",
-                        help="kinds of objects, e.g. Pod,apps/v1.* (default: all)")  # fmt: skip
+    parser.add_argument(
+        "--objects", default="", metavar="KINDS", help="kinds of objects, e.g. Pod,apps/v1.* (default: all)"
+    )
     parser.add_argument("--sizes", type=_sizes, default="30KB,300KB,3MB", help="growing (default: 30KB,300KB,3MB)")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases by name; may be repeated")
     parser.add_argument("--again", type=Path, metavar="FILE", help="only cases that offend in this result of --json")

@@ -113,25 +113,37 @@ def _version(name: str, *, stored: bool) -> Plain:
     status = _object(texts=_list(_TEXT), map=_SPEC["properties"]["map"], replicas=_NUMBER, selector=_TEXT)
     paths = (".spec.map[*].name", ".spec..name", ".spec.texts[-1]", ".spec.values.*", '.spec.map[?(@.name=="a")].value')
     return {
-        "name": name, "served": True, "storage": stored,
+        "name": name,
+        "served": True,
+        "storage": stored,
         "schema": {"openAPIV3Schema": _object(spec=_SPEC, status=status)},
-        "subresources": {"status": {}, "scale": {
-            "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.selector"}},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
         "additionalPrinterColumns": [
-            {"name": f"c{number}", "type": "string", "jsonPath": path} for number, path in enumerate(paths)],
+            {"name": f"c{number}", "type": "string", "jsonPath": path} for number, path in enumerate(paths)
+        ],
         "selectableFields": [{"jsonPath": ".spec.pattern"}, {"jsonPath": ".spec.long"}],
-    }  # fmt: skip
+    }
 
 
 def _definition() -> Plain:
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{_PLURAL}.{_GROUP}"},
-        "spec": {"group": _GROUP, "scope": "Namespaced", "versions": [
-            _version("v1", stored=True), _version("v2", stored=False)],
-            "names": {"plural": _PLURAL, "singular": "whole", "kind": "Whole", "listKind": "WholeList"}},
-    }  # fmt: skip
+        "spec": {
+            "group": _GROUP,
+            "scope": "Namespaced",
+            "versions": [_version("v1", stored=True), _version("v2", stored=False)],
+            "names": {"plural": _PLURAL, "singular": "whole", "kind": "Whole", "listKind": "WholeList"},
+        },
+    }
 
 
 def _nested(count: int) -> Any:
@@ -157,24 +169,50 @@ def _text(name: str, unit: str) -> Shape:
 
 
 SHAPES: Final[Mapping[str, Shape]] = {
-    **{f"{name}-distinct": _items(name, lambda size: numbered("a{i}", size))
-       for name in ("texts", "set", "either", "branches", "negated", "patterns", "enum", "times", "addresses", "mails",
-                    "uris", "bytes", "durations", "names", "nullable", "ruled", "crossed")},
-    **{f"{name}-same": _items(name, lambda size: ["a"] * (size // 4))
-       for name in ("texts", "set", "branches", "negated", "patterns", "enum", "ruled")},
-    **{f"{name}-distinct": _items(name, lambda size: list(range(size // 6)))
-       for name in ("numbers", "choices", "multiples")},
+    **{
+        f"{name}-distinct": _items(name, lambda size: numbered("a{i}", size))
+        for name in (
+            "texts",
+            "set",
+            "either",
+            "branches",
+            "negated",
+            "patterns",
+            "enum",
+            "times",
+            "addresses",
+            "mails",
+            "uris",
+            "bytes",
+            "durations",
+            "names",
+            "nullable",
+            "ruled",
+            "crossed",
+        )
+    },
+    **{
+        f"{name}-same": _items(name, lambda size: ["a"] * (size // 4))
+        for name in ("texts", "set", "branches", "negated", "patterns", "enum", "ruled")
+    },
+    **{
+        f"{name}-distinct": _items(name, lambda size: list(range(size // 6)))
+        for name in ("numbers", "choices", "multiples")
+    },
     **{f"{name}-same": _items(name, lambda size: [1] * (size // 2)) for name in ("numbers", "choices", "multiples")},
     **{f"{name}-wrong": _items(name, lambda size: [1] * (size // 2)) for name in ("texts", "set", "pairs", "map")},
     **{f"{name}-distinct": _items(name, _named("a{i}")) for name in ("pairs", "map", "keys", "atomic", "kept")},
     **{f"{name}-same": _items(name, _named("a")) for name in ("pairs", "map", "keys", "atomic", "kept")},
-    **{f"{name}-empty": _items(name, lambda size: [{}] * (size // 3))
-       for name in ("pairs", "map", "keys", "atomic", "defaulted", "embedded")},
-    **{f"{name}-long": _text(name, "ab")
-       for name in ("pattern", "long")},
+    **{
+        f"{name}-empty": _items(name, lambda size: [{}] * (size // 3))
+        for name in ("pairs", "map", "keys", "atomic", "defaulted", "embedded")
+    },
+    **{f"{name}-long": _text(name, "ab") for name in ("pattern", "long")},
     "slow-long": lambda size: {"slow": repeated("01", size) + "2"},
-    **{f"{name}-texts-long": _items(name, lambda size: [repeated("a1:", size)])
-       for name in ("times", "addresses", "mails", "uris", "bytes", "durations", "names", "patterns")},
+    **{
+        f"{name}-texts-long": _items(name, lambda size: [repeated("a1:", size)])
+        for name in ("times", "addresses", "mails", "uris", "bytes", "durations", "names", "patterns")
+    },
     "open-members": lambda size: {"open": dict.fromkeys(numbered("m{i}", size // 2), 1)},
     "open-deep": lambda size: {"open": {"a": _nested(size // 6)}},
     "anything-lists": lambda size: {"anything": [[]] * (size // 3)},
@@ -186,24 +224,56 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "null-members": lambda size: dict.fromkeys(numbered("u{i}", size // 2)),
     "set-objects": _items("set", lambda size: [{"a": number} for number in range(size // 12)]),
     "pairs-deep": _items("pairs", lambda size: [{"name": "a", "value": _nested(400)}] * (size // 2400)),
-    "embedded-metadata": _items("embedded", lambda size: [
-        {"apiVersion": "v1", "kind": "A", "metadata": {"name": each, "labels": {"a": 1}}}
-        for each in numbered("e{i}", size // 12)]),
+    "embedded-metadata": _items(
+        "embedded",
+        lambda size: [
+            {"apiVersion": "v1", "kind": "A", "metadata": {"name": each, "labels": {"a": 1}}}
+            for each in numbered("e{i}", size // 12)
+        ],
+    ),
     "labels": lambda size: {"metadata": {"labels": dict.fromkeys(numbered("l{i}", size // 2), "a")}},
     "annotations": lambda size: {"metadata": {"annotations": dict.fromkeys(numbered("l{i}", size // 2), "a")}},
     "finalizers": lambda size: {"metadata": {"finalizers": numbered("a.b/f{i}", size)}},
     "finalizers-same": lambda size: {"metadata": {"finalizers": ["a.b/c"] * (size // 8)}},
-    "owners": lambda size: {"metadata": {"ownerReferences": [
-        {"apiVersion": "v1", "kind": "A", "name": "a", "uid": each} for each in numbered("u{i}", size // 12)]}},
-    "managed-fields": lambda size: {"metadata": {"managedFields": [
-        {"manager": each, "operation": "Update", "apiVersion": f"{_GROUP}/v1", "fieldsType": "FieldsV1",
-         "fieldsV1": {"f:spec": {"f:map": {}}}} for each in numbered("m{i}", size // 30)]}},
-    "managed-keys": lambda size: {"metadata": {"managedFields": [
-        {"manager": "m", "operation": "Update", "apiVersion": f"{_GROUP}/v1", "fieldsType": "FieldsV1",
-         "fieldsV1": {"f:spec": {"f:map": {f'k:{{"name":"{each}"}}': {} for each in numbered("m{i}", size // 8)}}}}]}},
+    "owners": lambda size: {
+        "metadata": {
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "A", "name": "a", "uid": each} for each in numbered("u{i}", size // 12)
+            ]
+        }
+    },
+    "managed-fields": lambda size: {
+        "metadata": {
+            "managedFields": [
+                {
+                    "manager": each,
+                    "operation": "Update",
+                    "apiVersion": f"{_GROUP}/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:map": {}}},
+                }
+                for each in numbered("m{i}", size // 30)
+            ]
+        }
+    },
+    "managed-keys": lambda size: {
+        "metadata": {
+            "managedFields": [
+                {
+                    "manager": "m",
+                    "operation": "Update",
+                    "apiVersion": f"{_GROUP}/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {
+                        "f:spec": {"f:map": {f'k:{{"name":"{each}"}}': {} for each in numbered("m{i}", size // 8)}}
+                    },
+                }
+            ]
+        }
+    },
     "status-texts": lambda size: {"status": {"texts": numbered("a{i}", size)}},
     "status-map": lambda size: {"status": {"map": _named("a{i}")(size)}},
-}  # fmt: skip
+}
 
 
 def _body(name: str, shape: Shape, size: int) -> Plain:
@@ -291,8 +361,10 @@ def _merged(shape: Shape, size: int, target: Target) -> Request:
 
 def _json_patched(shape: Shape, size: int, target: Target) -> Request:
     _small(target)
-    operations = [{"op": "add", "path": f"/spec/{name}", "value": value}
-                  for name, value in _body("small", shape, size)["spec"].items()]  # fmt: skip
+    operations = [
+        {"op": "add", "path": f"/spec/{name}", "value": value}
+        for name, value in _body("small", shape, size)["spec"].items()
+    ]
     path = f"{_COLLECTION}/small?dryRun=All"
     return Request("PATCH", path, (("Content-Type", "application/json-patch+json"),), _written(operations[:9_999]))
 
@@ -390,10 +462,13 @@ _LISTS: Final[Mapping[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "metadata": (_CROWD, _METADATA),
     "yaml": (_CROWD, (("Accept", "application/yaml"),)),
     "selected": (f"{_CROWD}?fieldSelector=spec.pattern=abc", ()),
-    "watch": (f"{_CROWD}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-              "&allowWatchBookmarks=true", ()),
+    "watch": (
+        f"{_CROWD}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        "&allowWatchBookmarks=true",
+        (),
+    ),
     "watch-other": (f"{_CROWD.replace('/v1/', '/v2/')}?watch=1&timeoutSeconds=1", ()),
-}  # fmt: skip
+}
 
 
 def _of_many(path: str, headers: tuple[tuple[str, str], ...]) -> Callable[[int, Target], Request | None]:
@@ -401,8 +476,12 @@ def _of_many(path: str, headers: tuple[tuple[str, str], ...]) -> Callable[[int, 
         _ready(target)
         last = Request("GET", f"{_CROWD}/m{_MANY - 1:05}", (_CLOSE,), token=ADMIN)
         for number in range(_MANY if target.ask(last)[0] != 200 else 0):
-            body = {"apiVersion": f"{_GROUP}/v1", "kind": "Whole", "metadata": {"name": f"m{number:05}"},
-                    "spec": {"texts": ["a", "b"], "pattern": "abc", "map": [{"name": "a", "value": "b"}]}}  # fmt: skip
+            body = {
+                "apiVersion": f"{_GROUP}/v1",
+                "kind": "Whole",
+                "metadata": {"name": f"m{number:05}"},
+                "spec": {"texts": ["a", "b"], "pattern": "abc", "map": [{"name": "a", "value": "b"}]},
+            }
             target.ask(Request("POST", _CROWD, (*_JSON, _CLOSE), _written(body), ADMIN))
         return Request("GET", path, headers, token=NARROW)
 

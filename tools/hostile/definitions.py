@@ -41,8 +41,14 @@ def definition(plural: str, differences: Plain) -> Plain:
     more = dict(differences)
     schema = more.pop("schema", None) or _text()
     root = more.pop("root", None) or _object({"spec": schema, "status": {"type": "object"}})
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root},
-               "subresources": {"status": {}}, **more.pop("version", {})}  # fmt: skip
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": root},
+        "subresources": {"status": {}},
+        **more.pop("version", {}),
+    }
     kind = plural.capitalize()
     names = {
         "plural": plural,

@@ -87,9 +87,11 @@ _JSON: Final[dict[str, Form]] = {
     "operations-path": lambda size: json.dumps([{"op": "add", "path": "/a" * (size // 2), "value": 1}]).encode(),
     "operations-escapes": lambda size: json.dumps([{"op": "remove", "path": "/" + "~0~1" * (size // 4)}]).encode(),
     "operations-growing": lambda size: (
-        b'[{"op":"add","path":"/data","value":{"a":"' + b"x" * (size // 2) + b'"}},' + b",".join(
-            b'{"op":"copy","from":"/data/a","path":"/data/b%d"}' % i for i in range(min(size // 100, 9000))
-        ) + b"]"
+        b'[{"op":"add","path":"/data","value":{"a":"'
+        + b"x" * (size // 2)
+        + b'"}},'
+        + b",".join(b'{"op":"copy","from":"/data/a","path":"/data/b%d"}' % i for i in range(min(size // 100, 9000)))
+        + b"]"
     ),
     "directives": lambda size: (
         '{"metadata":{"$deleteFromPrimitiveList/finalizers":[' + ",".join(numbered('"a{i}"', size)) + "]}}"
@@ -98,7 +100,7 @@ _JSON: Final[dict[str, Form]] = {
         '{"metadata":{"$setElementOrder/ownerReferences":[' + ",".join(numbered('{"uid":"{i}"}', size)) + "]}}"
     ).encode(),
     "nulls": lambda size: ('{"data":{' + ",".join(numbered('"k{i}":null', size)) + "}}").encode(),
-}  # fmt: skip
+}
 _YAML: Final[dict[str, Form]] = {
     "flow-lists": lambda size: b"# a\n" + b"[" * (size // 2) + b"]" * (size // 2),
     "flow-objects": lambda size: b"# a\n" + b"{a: " * (size // 5) + b"}" * (size // 5),
@@ -109,18 +111,21 @@ _YAML: Final[dict[str, Form]] = {
     "float-keys": lambda size: "\n".join(numbered("{i}.5: a", size)).encode(),
     "boolean-keys": lambda size: b"true: a\n" * (size // 8),
     "equal-keys": lambda size: b"a: b\n" * (size // 5),
-    "aliases": lambda size: b"a: &a [x,x,x,x,x,x,x,x,x]\n" + "\n".join(
-        f"b{i}: &b{i} [{','.join(['*' + ('a' if not i else f'b{i - 1}')] * 9)}]" for i in range(size // 60)
-    ).encode(),
+    "aliases": lambda size: (
+        b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + "\n".join(
+            f"b{i}: &b{i} [{','.join(['*' + ('a' if not i else f'b{i - 1}')] * 9)}]" for i in range(size // 60)
+        ).encode()
+    ),
     "many-aliases": lambda size: b"a: &a {b: c}\nl: [" + b"*a," * (size // 3) + b"]\n",
     "aliased-text": lambda size: b"a: &a " + b"x" * (size // 2) + b"\nl: [" + b"*a," * (size // 6) + b"]\n",
     "aliased-short-texts": lambda size: b"a: &a " + b"x" * 511 + b"\nl: [" + b"*a," * (size // 3) + b"]\n",
     "aliased-objects": lambda size: b"a: &a [" + b"{}," * (size // 4) + b"]\nl: [" + b"*a," * 90 + b"]\n",
     "anchors": lambda size: "\n".join(numbered("k{i}: &a{i} b", size)).encode(),
     "merges": lambda size: b"a: &a {b: c}\nd:\n" + b"  <<: *a\n" * (size // 9),
-    "merge-chain": lambda size: b"k: &k0 {a: b}\n" + "\n".join(
-        f"m{i}: &k{i + 1} {{<<: *k{i}, x{i}: y}}" for i in range(size // 30)
-    ).encode(),
+    "merge-chain": lambda size: (
+        b"k: &k0 {a: b}\n" + "\n".join(f"m{i}: &k{i + 1} {{<<: *k{i}, x{i}: y}}" for i in range(size // 30)).encode()
+    ),
     "documents": lambda size: b"---\na: b\n" * (size // 9),
     "comments": lambda size: b"# a\n" * (size // 4) + b"a: b\n",
     "tags": lambda size: b"\n".join([b"- !!str a"] * (size // 10)),
@@ -141,7 +146,7 @@ _YAML: Final[dict[str, Form]] = {
     "percent": lambda size: b"%YAML 1.1\n" * (size // 10) + b"---\na: b",
     "bad-utf8": lambda size: b"a: " + b"\xff" * size,
     "utf-16": lambda size: ("a: " + "b" * (size // 2)).encode("utf-16"),
-}  # fmt: skip
+}
 
 
 def _group(key: int, body: bytes) -> bytes:

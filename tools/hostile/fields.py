@@ -44,9 +44,12 @@ _TELLING: Final = (
 """Members by which items of lists are told apart."""
 _PLAIN: Final = {"string": "a", "bool": True, "bytes": "AAEC", "float64": 1, "any": "a"}
 _OWN: Final = {
-    "api.resource.Quantity": "1", "meta.v1.Time": "2026-01-01T00:00:00Z", "util.intstr.IntOrString": 1,
-    "meta.v1.MicroTime": "2026-01-01T00:00:00.000000Z", "meta.v1.Duration": "1s",
-}  # fmt: skip
+    "api.resource.Quantity": "1",
+    "meta.v1.Time": "2026-01-01T00:00:00Z",
+    "util.intstr.IntOrString": 1,
+    "meta.v1.MicroTime": "2026-01-01T00:00:00.000000Z",
+    "meta.v1.Duration": "1s",
+}
 
 Path = tuple[str, ...]
 

@@ -12,36 +12,90 @@ from .heads import HEADERS, LARGEST, PARAMETERS
 
 _OBJECTS: Final = f"/api/v1/namespaces/{NAMESPACE}"
 _FILLERS: Final = {
-    "control": "\x01", "delete": "\x7f", "null": "\0", "tab": "\t", "quotes": '"', "backslashes": "\\", "marks": "<&>",
-    "invalid": "\udcff", "cut-short": "\udcf0\udc9f", "invisible": "\u200b", "private": "\ue000", "combining": "\u0301",
-    "wide": "漢", "astral": "😀", "unassigned": "\U000e0fff", "latin": "é", "separator": "\u2028",
-    "two": '"漢', "many": "".join(chr(0x4E00 + each) for each in range(200)),
+    "control": "\x01",
+    "delete": "\x7f",
+    "null": "\0",
+    "tab": "\t",
+    "quotes": '"',
+    "backslashes": "\\",
+    "marks": "<&>",
+    "invalid": "\udcff",
+    "cut-short": "\udcf0\udc9f",
+    "invisible": "\u200b",
+    "private": "\ue000",
+    "combining": "\u0301",
+    "wide": "漢",
+    "astral": "😀",
+    "unassigned": "\U000e0fff",
+    "latin": "é",
+    "separator": "\u2028",
+    "two": '"漢',
+    "many": "".join(chr(0x4E00 + each) for each in range(200)),
     "many-unprintable": "".join(chr(0xE000 + each) for each in range(200)),
-}  # fmt: skip
+}
 """Surrogates stand for bytes that are no UTF-8."""
 _PATHS: Final = (
-    "/{}", "/{}/a", "/api/{}", "/api/v1/{}", "/api/v1/{}/a", "/apis/{}", "/apis/{}/v1/a", "/apis/a/{}/a",
-    "/apis/apps/v1/{}", "/api/v1/namespaces/{}", "/api/v1/namespaces/{}/pods", "/api/v1/namespaces/{}/pods/a",
-    f"{_OBJECTS}/{{}}", f"{_OBJECTS}/{{}}/a", f"{_OBJECTS}/pods/{{}}", f"{_OBJECTS}/pods/{{}}/log",
-    f"{_OBJECTS}/pods/{{}}/exec", f"{_OBJECTS}/pods/{{}}/portforward", f"{_OBJECTS}/pods/a/{{}}",
-    f"{_OBJECTS}/pods/a/proxy/{{}}", f"{_OBJECTS}/services/{{}}/proxy/a", f"{_OBJECTS}/configmaps/{{}}",
-    "/api/v1/watch/namespaces/{}/pods", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{{}}/scale",
-    "/healthz/{}", "/livez/{}", "/metrics/{}", "/openapi/v3/{}", "/openapi/v3/apis/{}", "/version/{}", "/logs/{}",
-    "/debug/pprof/{}", "/.well-known/{}", "/openid/v1/{}",
-)  # fmt: skip
+    "/{}",
+    "/{}/a",
+    "/api/{}",
+    "/api/v1/{}",
+    "/api/v1/{}/a",
+    "/apis/{}",
+    "/apis/{}/v1/a",
+    "/apis/a/{}/a",
+    "/apis/apps/v1/{}",
+    "/api/v1/namespaces/{}",
+    "/api/v1/namespaces/{}/pods",
+    "/api/v1/namespaces/{}/pods/a",
+    f"{_OBJECTS}/{{}}",
+    f"{_OBJECTS}/{{}}/a",
+    f"{_OBJECTS}/pods/{{}}",
+    f"{_OBJECTS}/pods/{{}}/log",
+    f"{_OBJECTS}/pods/{{}}/exec",
+    f"{_OBJECTS}/pods/{{}}/portforward",
+    f"{_OBJECTS}/pods/a/{{}}",
+    f"{_OBJECTS}/pods/a/proxy/{{}}",
+    f"{_OBJECTS}/services/{{}}/proxy/a",
+    f"{_OBJECTS}/configmaps/{{}}",
+    "/api/v1/watch/namespaces/{}/pods",
+    f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{{}}/scale",
+    "/healthz/{}",
+    "/livez/{}",
+    "/metrics/{}",
+    "/openapi/v3/{}",
+    "/openapi/v3/apis/{}",
+    "/version/{}",
+    "/logs/{}",
+    "/debug/pprof/{}",
+    "/.well-known/{}",
+    "/openid/v1/{}",
+)
 _OPTIONS: Final = {
     ("GET", f"{_OBJECTS}/configmaps"): tuple(each for each in PARAMETERS if each != "watch"),
     ("GET", f"{_OBJECTS}/configmaps/none"): ("watch", "resourceVersion"),
     ("POST", f"{_OBJECTS}/configmaps"): ("dryRun", "fieldManager", "fieldValidation", "pretty", "a"),
     ("PATCH", f"{_OBJECTS}/configmaps/none"): ("dryRun", "fieldManager", "fieldValidation", "force", "pretty"),
     ("DELETE", f"{_OBJECTS}/configmaps/none"): (
-        "dryRun", "gracePeriodSeconds", "propagationPolicy", "orphanDependents", "uid", "resourceVersion",
+        "dryRun",
+        "gracePeriodSeconds",
+        "propagationPolicy",
+        "orphanDependents",
+        "uid",
+        "resourceVersion",
         "ignoreStoreReadErrorWithClusterBreakingPotential",
     ),
     ("DELETE", f"{_OBJECTS}/configmaps"): ("labelSelector", "fieldSelector", "uid", "continue", "timeoutSeconds"),
     ("GET", f"{_OBJECTS}/pods/none/log"): (
-        "container", "follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes",
-        "insecureSkipTLSVerifyBackend", "stream",
+        "container",
+        "follow",
+        "previous",
+        "sinceSeconds",
+        "sinceTime",
+        "timestamps",
+        "tailLines",
+        "limitBytes",
+        "insecureSkipTLSVerifyBackend",
+        "stream",
     ),
     ("GET", f"{_OBJECTS}/pods/none/exec"): ("container", "command", "stdin", "stdout", "tty"),
     ("GET", f"{_OBJECTS}/pods/none/attach"): ("container", "stdin", "stdout", "tty"),
@@ -53,22 +107,30 @@ _OPTIONS: Final = {
     ("GET", "/metrics"): ("name[]",),
     ("GET", "/version"): ("timeout", "pretty"),
     ("GET", "/none"): ("timeout", "pretty", "a"),
-}  # fmt: skip
+}
 _STREAMS: Final = frozenset({"exec", "attach", "portforward"})
 _CLOSE: Final = (("Connection", "close"),)
 _UPGRADE: Final = (
-    ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-    ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="), ("Sec-WebSocket-Protocol", "v4.channel.k8s.io"),
-)  # fmt: skip
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ("Sec-WebSocket-Protocol", "v4.channel.k8s.io"),
+)
 _WITH_BODY: Final = {"POST": "application/json", "PATCH": "application/merge-patch+json"}
 _OF_HTTP1: Final = frozenset({"Connection", "Upgrade", "TE", "Host", "Expect"})
 _PREFIXES: Final = {
-    "Accept": ("application/json;as=", "application/json;q="), "Authorization": ("Bearer ", "Basic "),
-    "Content-Type": ("application/", "application/json; charset="), "If-None-Match": ('"',),
+    "Accept": ("application/json;as=", "application/json;q="),
+    "Authorization": ("Bearer ", "Basic "),
+    "Content-Type": ("application/", "application/json; charset="),
+    "If-None-Match": ('"',),
     "User-Agent": ("kubectl/",),
-    "Traceparent": ("00-",), "Range": ("bytes=",), "Accept-Encoding": ("gzip;q=",), "Host": ("a:",),
+    "Traceparent": ("00-",),
+    "Range": ("bytes=",),
+    "Accept-Encoding": ("gzip;q=",),
+    "Host": ("a:",),
     "Sec-WebSocket-Protocol": ("base64url.bearer.authorization.k8s.io.",),
-}  # fmt: skip
+}
 
 
 def cases() -> Iterator[Case]:
@@ -105,9 +167,12 @@ def _headers(protocol: str, label: str, unit: str) -> Iterator[Case]:
             for token in (ANONYMOUS, ADMIN if impersonates else NARROW):
 
                 def write(
-                    size: int, name: str = name, head: str = head, token: str = token,
+                    size: int,
+                    name: str = name,
+                    head: str = head,
+                    token: str = token,
                     before: tuple[Header, ...] = before,
-                ) -> Request:  # fmt: skip
+                ) -> Request:
                     fields = (*before, (name, head + _filled(unit, size)))
                     return Request("GET", f"{_OBJECTS}/configmaps", fields, token=token)
 
@@ -122,9 +187,12 @@ def _queries(protocol: str, label: str, unit: str) -> Iterator[Case]:
         for option in options:
 
             def write(
-                size: int, method: str = method, path: str = path, option: str = option,
+                size: int,
+                method: str = method,
+                path: str = path,
+                option: str = option,
                 headers: tuple[Header, ...] = upgraded,
-            ) -> Request:  # fmt: skip
+            ) -> Request:
                 body = b'{"metadata":{"name":"none"}}' if method in _WITH_BODY else b""
                 media = (("Content-Type", _WITH_BODY[method]),) if body else ()
                 return Request(method, f"{path}?{option}={_filled(unit, size)}", (*headers, *media), body)

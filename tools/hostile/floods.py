@@ -77,9 +77,7 @@ _HTTP1: Final[dict[str, Callable[[int], bytes]]] = {
     "chunks-of-one": _chunked(b"1\r\n \r\n"),
     "chunks-of-none": _chunked(b"1;" + b"a" * 100 + b"\r\n \r\n"),
     "chunk-extension": lambda size: _posted("Transfer-Encoding: chunked") + b"1;" + b"a" * size + b"\r\n \r\n0\r\n\r\n",
-    "trailers": lambda size: (
-        _posted("Transfer-Encoding: chunked") + b"0\r\n" + b"a: b\r\n" * (size // 6) + b"\r\n"
-    ),
+    "trailers": lambda size: _posted("Transfer-Encoding: chunked") + b"0\r\n" + b"a: b\r\n" * (size // 6) + b"\r\n",
     "short-headers": lambda size: _head("/livez", "Connection: close", *["a:b"] * (size // 5)),
     "folded-header": lambda size: _head("/livez", "Connection: close", "a: b" + "\r\n b" * (size // 4)),
     "long-method": lambda size: b"A" * size + b" / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
@@ -87,7 +85,7 @@ _HTTP1: Final[dict[str, Callable[[int], bytes]]] = {
     "long-target": lambda size: _head("/" + "a" * size, "Connection: close", token=""),
     "no-end": lambda size: b"GET / HTTP/1.1\r\n" + b"a" * size,
     "long-length": lambda size: _head("/livez", "Connection: close", "Content-Length: " + "0" * size),
-}  # fmt: skip
+}
 
 
 # HTTP/2
@@ -142,9 +140,13 @@ def _frames(kind: int, flags: int, stream: int, payload: bytes) -> Callable[[int
 
 def _body(one: bytes) -> Callable[[int], bytes]:
     """DATA frames on a stream that posts."""
-    block = b"\x83\x87\x41\x01a" + b"\x04" + _text(_CONFIGMAPS.encode()) + _literal(
-        b"authorization", f"Bearer {NARROW}".encode()
-    ) + _literal(b"content-type", b"application/json")  # fmt: skip
+    block = (
+        b"\x83\x87\x41\x01a"
+        + b"\x04"
+        + _text(_CONFIGMAPS.encode())
+        + _literal(b"authorization", f"Bearer {NARROW}".encode())
+        + _literal(b"content-type", b"application/json")
+    )
     return lambda size: header_frames(1, block, end_stream=False) + one * (size // len(one)) + frame(DATA, 1, 1)
 
 
@@ -178,10 +180,12 @@ _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
     "block-of-cookies": _block(_literal(b"cookie", b"a=b")),
     "block-of-huffman": _block(b"\0\x01a\xff\x80\x01" + b"\x07" * 255),
     "long-integer": _block(b"\xff" + b"\x80" * 1000 + b"\0"),
-    "continuations-of-none": lambda size: frame(HEADERS, 1, 1, _GET_LIVEZ)
-    + frame(CONTINUATION, 0, 1) * (size // 9) + frame(CONTINUATION, 4, 1),
-    "continuations-of-one": lambda size: frame(HEADERS, 1, 1, _GET_LIVEZ)
-    + frame(CONTINUATION, 0, 1, b"\x87") * (size // 10) + frame(CONTINUATION, 4, 1),
+    "continuations-of-none": lambda size: (
+        frame(HEADERS, 1, 1, _GET_LIVEZ) + frame(CONTINUATION, 0, 1) * (size // 9) + frame(CONTINUATION, 4, 1)
+    ),
+    "continuations-of-one": lambda size: (
+        frame(HEADERS, 1, 1, _GET_LIVEZ) + frame(CONTINUATION, 0, 1, b"\x87") * (size // 10) + frame(CONTINUATION, 4, 1)
+    ),
     "streams": _streams(_GET_LIVEZ),
     "streams-reset": _streams(_GET_LIVEZ, more=lambda stream: frame(RST_STREAM, 0, stream, b"\0\0\0\x08")),
     "streams-of-lists": _streams(
@@ -206,7 +210,7 @@ _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
     "data-of-none": _body(frame(DATA, 0, 1)),
     "data-of-one": _body(frame(DATA, 0, 1, b" ")),
     "data-of-padding": _body(frame(DATA, 8, 1, b"\xff" + b"\0" * 255)),
-}  # fmt: skip
+}
 
 
 # Answers that nobody reads

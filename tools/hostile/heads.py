@@ -14,48 +14,156 @@ LARGEST: Final = 900_000
 _LIST: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 HEADERS: Final = (
-    "Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Content-Type", "Content-Encoding", "Cookie",
-    "User-Agent", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-a", "If-None-Match",
-    "Origin", "Referer", "X-Forwarded-For", "X-Remote-User", "X-Remote-Group", "X-Remote-Extra-a", "Audit-ID",
-    "Traceparent", "Via", "Expect", "Range", "Connection", "Upgrade", "Sec-WebSocket-Protocol", "TE",
-    "Access-Control-Request-Headers", "Host", "Warning",
-)  # fmt: skip
+    "Accept",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Authorization",
+    "Content-Type",
+    "Content-Encoding",
+    "Cookie",
+    "User-Agent",
+    "Impersonate-User",
+    "Impersonate-Group",
+    "Impersonate-Uid",
+    "Impersonate-Extra-a",
+    "If-None-Match",
+    "Origin",
+    "Referer",
+    "X-Forwarded-For",
+    "X-Remote-User",
+    "X-Remote-Group",
+    "X-Remote-Extra-a",
+    "Audit-ID",
+    "Traceparent",
+    "Via",
+    "Expect",
+    "Range",
+    "Connection",
+    "Upgrade",
+    "Sec-WebSocket-Protocol",
+    "TE",
+    "Access-Control-Request-Headers",
+    "Host",
+    "Warning",
+)
 _VALUES: Final = (
-    ("a", "", "a"), ("commas", "", ","), ("list", "a", ",a"), ("qualities", "a", ",application/json;q=0.1"),
-    ("parameters", "application/json", ";a=b"), ("semicolons", "", ";"), ("bearer", "Bearer ", "a."),
-    ("basic", "Basic ", "YTpi"), ("cookies", "a=b", "; a=b"), ("quotes", '"', '\\"'), ("percent", "", "%41"),
-    ("spaces", "a", " a"), ("slashes", "a", "/a"), ("accept-as", "", "application/json;as=Table;v=v1;g=meta.k8s.io,"),
-    ("stars", "", "*/*,"), ("token-protocols", "base64url.bearer.authorization.k8s.io.", "YQ"),
-)  # fmt: skip
+    ("a", "", "a"),
+    ("commas", "", ","),
+    ("list", "a", ",a"),
+    ("qualities", "a", ",application/json;q=0.1"),
+    ("parameters", "application/json", ";a=b"),
+    ("semicolons", "", ";"),
+    ("bearer", "Bearer ", "a."),
+    ("basic", "Basic ", "YTpi"),
+    ("cookies", "a=b", "; a=b"),
+    ("quotes", '"', '\\"'),
+    ("percent", "", "%41"),
+    ("spaces", "a", " a"),
+    ("slashes", "a", "/a"),
+    ("accept-as", "", "application/json;as=Table;v=v1;g=meta.k8s.io,"),
+    ("stars", "", "*/*,"),
+    ("token-protocols", "base64url.bearer.authorization.k8s.io.", "YQ"),
+)
 _MANY: Final = (
-    "x-{i}", "x", "accept", "cookie", "impersonate-group", "impersonate-extra-{i}", "impersonate-extra-%41{i}",
-    "x-remote-extra-{i}", "x-remote-group", "authorization", "user-agent", "x-forwarded-for",
-)  # fmt: skip
+    "x-{i}",
+    "x",
+    "accept",
+    "cookie",
+    "impersonate-group",
+    "impersonate-extra-{i}",
+    "impersonate-extra-%41{i}",
+    "x-remote-extra-{i}",
+    "x-remote-group",
+    "authorization",
+    "user-agent",
+    "x-forwarded-for",
+)
 PARAMETERS: Final = (
-    "timeout", "timeoutSeconds", "watch", "resourceVersion", "resourceVersionMatch", "limit", "continue", "pretty",
-    "fieldManager", "fieldValidation", "dryRun", "labelSelector", "fieldSelector", "gracePeriodSeconds", "force",
-    "propagationPolicy", "sendInitialEvents", "allowWatchBookmarks", "orphanDependents", "a", "verbose", "exclude",
-)  # fmt: skip
+    "timeout",
+    "timeoutSeconds",
+    "watch",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "limit",
+    "continue",
+    "pretty",
+    "fieldManager",
+    "fieldValidation",
+    "dryRun",
+    "labelSelector",
+    "fieldSelector",
+    "gracePeriodSeconds",
+    "force",
+    "propagationPolicy",
+    "sendInitialEvents",
+    "allowWatchBookmarks",
+    "orphanDependents",
+    "a",
+    "verbose",
+    "exclude",
+)
 _QUERY_VALUES: Final = (
-    "1", "a", "1h", "0h", "1.", "%41", "%", "+", ",", "a=b,", "(", "!", "-", "true", "\u0661", "&", "=", ";", "a,",
-)  # fmt: skip
+    "1",
+    "a",
+    "1h",
+    "0h",
+    "1.",
+    "%41",
+    "%",
+    "+",
+    ",",
+    "a=b,",
+    "(",
+    "!",
+    "-",
+    "true",
+    "\u0661",
+    "&",
+    "=",
+    ";",
+    "a,",
+)
 _PAIRS: Final = ("a=1&", "&", "k{i}=1&", "dryRun=All&", "a&", "=&", "%41=%41&", "labelSelector=a&", "a;", "timeout=1h&")
 _QUERY_TARGETS: Final = (
-    ("GET", _LIST, ANONYMOUS), ("GET", _LIST, NARROW), ("GET", "/livez", ANONYMOUS), ("GET", "/version", ANONYMOUS),
-    ("DELETE", f"{_LIST}/none", NARROW), ("POST", _LIST, NARROW), ("PATCH", f"{_LIST}/none", NARROW),
-)  # fmt: skip
+    ("GET", _LIST, ANONYMOUS),
+    ("GET", _LIST, NARROW),
+    ("GET", "/livez", ANONYMOUS),
+    ("GET", "/version", ANONYMOUS),
+    ("DELETE", f"{_LIST}/none", NARROW),
+    ("POST", _LIST, NARROW),
+    ("PATCH", f"{_LIST}/none", NARROW),
+)
 _PATHS: Final = (
-    ("root", "/", "a"), ("segments", "", "/a"), ("dots", "", "/.."), ("dot", "", "/."), ("slashes", "/", "/"),
-    ("encoded-slashes", "/", "%2f"), ("percent", "/", "%41"), ("bad-percent", "/", "%"), ("api", "/api/", "v"),
-    ("api-segments", "/api/v1", "/a"), ("apis", "/apis/", "a."), ("apis-segments", "/apis", "/a"),
-    ("namespaces", "/api/v1", "/namespaces/a"), ("name", f"{_LIST}/", "a"), ("name-dots", f"{_LIST}/", "a."),
-    ("name-percent", f"{_LIST}/", "%41"), ("below-name", f"{_LIST}/a", "/a"), ("watch", "/api/v1", "/watch"),
+    ("root", "/", "a"),
+    ("segments", "", "/a"),
+    ("dots", "", "/.."),
+    ("dot", "", "/."),
+    ("slashes", "/", "/"),
+    ("encoded-slashes", "/", "%2f"),
+    ("percent", "/", "%41"),
+    ("bad-percent", "/", "%"),
+    ("api", "/api/", "v"),
+    ("api-segments", "/api/v1", "/a"),
+    ("apis", "/apis/", "a."),
+    ("apis-segments", "/apis", "/a"),
+    ("namespaces", "/api/v1", "/namespaces/a"),
+    ("name", f"{_LIST}/", "a"),
+    ("name-dots", f"{_LIST}/", "a."),
+    ("name-percent", f"{_LIST}/", "%41"),
+    ("below-name", f"{_LIST}/a", "/a"),
+    ("watch", "/api/v1", "/watch"),
     ("proxy", f"/api/v1/namespaces/{NAMESPACE}/services/a/proxy", "/a"),
     ("proxy-percent", f"/api/v1/namespaces/{NAMESPACE}/services/a/proxy/", "%2f"),
-    ("proxy-name", f"/api/v1/namespaces/{NAMESPACE}/services/", "a:"), ("healthz", "/healthz/", "a/"),
-    ("openapi", "/openapi/v3/apis/", "a/"), ("debug", "/debug/pprof/", "a"), ("log", "/logs/", "a/"),
-    ("colons", "/", ":"), ("unicode", "/", "%C3%A9"), ("bad-unicode", "/", "%ff"), ("semicolons", "/", ";a=b"),
-)  # fmt: skip
+    ("proxy-name", f"/api/v1/namespaces/{NAMESPACE}/services/", "a:"),
+    ("healthz", "/healthz/", "a/"),
+    ("openapi", "/openapi/v3/apis/", "a/"),
+    ("debug", "/debug/pprof/", "a"),
+    ("log", "/logs/", "a/"),
+    ("colons", "/", ":"),
+    ("unicode", "/", "%C3%A9"),
+    ("bad-unicode", "/", "%ff"),
+    ("semicolons", "/", ";a=b"),
+)
 
 
 def _case(name: str, write: Callable[[int], Request | None], group: str) -> Case:
@@ -75,9 +183,13 @@ def headers() -> Iterator[Case]:
                 for token in (ANONYMOUS, ADMIN if name.startswith("Impersonate") else NARROW):
 
                     def write(
-                        size: int, name: str = name, head: str = head, unit: str = unit, token: str = token,
+                        size: int,
+                        name: str = name,
+                        head: str = head,
+                        unit: str = unit,
+                        token: str = token,
                         protocol: str = protocol,
-                    ) -> Request:  # fmt: skip
+                    ) -> Request:
                         value = head + repeated(unit, size)
                         return Request("GET", _LIST, ((name, value), *_close(protocol)), token=token, protocol=protocol)
 
@@ -124,9 +236,13 @@ def query() -> Iterator[Case]:
             for unit in _QUERY_VALUES:
 
                 def long(
-                    size: int, method: str = method, path: str = path, token: str = token, name: str = name,
+                    size: int,
+                    method: str = method,
+                    path: str = path,
+                    token: str = token,
+                    name: str = name,
                     unit: str = unit,
-                ) -> Request:  # fmt: skip
+                ) -> Request:
                     value = repeated(unit, size)
                     return _asked(method, f"{path}?{name}={value}", token)
 

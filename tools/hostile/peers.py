@@ -183,9 +183,16 @@ def peer() -> Peer:
 def _hook(path: str, **more: Any) -> Plain:
     config = {"url": f"https://127.0.0.1:{peer().port}/{path}", "caBundle": peer().authority}
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-    return {"name": "hostile.example.com", "clientConfig": config, "rules": [rule], "sideEffects": "None",
-            "objectSelector": {"matchLabels": LABEL}, "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
-            **more}  # fmt: skip
+    return {
+        "name": "hostile.example.com",
+        "clientConfig": config,
+        "rules": [rule],
+        "sideEffects": "None",
+        "objectSelector": {"matchLabels": LABEL},
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+        **more,
+    }
 
 
 def _hooks(size: int, each_bytes: int, make: Callable[[str], Plain]) -> list[Plain]:
@@ -206,13 +213,28 @@ CONFIGURED: Final[Mapping[str, Configuration]] = {
         _hook("ok", rules=[{**_hook("ok")["rules"][0], "resources": [each]} for each in numbered("r{i}", size // 20)])
     ],
     "selector": lambda size: [
-        _hook("ok", objectSelector={"matchLabels": LABEL, "matchExpressions": [
-            {"key": each, "operator": "DoesNotExist"} for each in numbered("k{i}", size // 10)]})
+        _hook(
+            "ok",
+            objectSelector={
+                "matchLabels": LABEL,
+                "matchExpressions": [
+                    {"key": each, "operator": "DoesNotExist"} for each in numbered("k{i}", size // 10)
+                ],
+            },
+        )
     ],
-    "conditions": lambda size: _hooks(size, 4000, lambda name: _hook("ok", matchConditions=[
-        {"name": f"c{each}", "expression": "lists.range(400).all(x, x >= 0) && false"} for each in range(10)])),
+    "conditions": lambda size: _hooks(
+        size,
+        4000,
+        lambda name: _hook(
+            "ok",
+            matchConditions=[
+                {"name": f"c{each}", "expression": "lists.range(400).all(x, x >= 0) && false"} for each in range(10)
+            ],
+        ),
+    ),
     "versions": lambda size: [_hook("ok", admissionReviewVersions=["v1", *numbered("v{i}", size)])],
-}  # fmt: skip
+}
 
 
 def _configured(kind: str, hooks: list[Plain]) -> Request:
@@ -332,9 +354,14 @@ def _published(target: Target, name: str, make: Callable[[int], bytes], size: in
     peer().documents = {_ROOT: listed, _DOCUMENT[name.partition("/")[0]]: make(size)}
     place: Plain = {"metadata": {"name": "hostile"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
     target.ask(Request("POST", path, _JSON, json.dumps(place).encode(), ADMIN))
-    spec = {"group": _GROUP, "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
-            "insecureSkipTLSVerify": True,
-            "service": {"name": "hostile", "namespace": "default", "port": peer().port}}  # fmt: skip
+    spec = {
+        "group": _GROUP,
+        "version": "v1",
+        "groupPriorityMinimum": 1,
+        "versionPriority": 1,
+        "insecureSkipTLSVerify": True,
+        "service": {"name": "hostile", "namespace": "default", "port": peer().port},
+    }
     body = json.dumps({"metadata": {"name": f"v1.{_GROUP}"}, "spec": spec}).encode()
     target.ask(Request("POST", _SERVICES, _JSON, body, ADMIN))
     until = time.monotonic() + _ANSWERED

@@ -22,13 +22,15 @@ LABEL: Final = {"hostile": "admission"}
 """Of the objects that policies and webhooks of these cases are about."""
 _JSON: Final = (("Content-Type", "application/json"), ("Connection", "close"))
 _COLLECTION: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-_RULES: Final = [
-    {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-]  # fmt: skip
+_RULES: Final = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
 _KINDS: Final = (
-    "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations",
-)  # fmt: skip
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+)
 _number: Final = count()
 
 
@@ -121,8 +123,10 @@ SHAPES: Final[Mapping[str, Shape]] = {
         "validations": [{"expression": "variables.v0 == 1"}],
     },
     "costly-variables": lambda size: {
-        "variables": [{"name": each, "expression": "lists.range(900).all(a, lists.range(900).all(b, true))"}
-                      for each in numbered("v{i}", size // 15)],
+        "variables": [
+            {"name": each, "expression": "lists.range(900).all(a, lists.range(900).all(b, true))"}
+            for each in numbered("v{i}", size // 15)
+        ],
         "validations": [{"expression": " && ".join(f"variables.{each}" for each in numbered("v{i}", size // 15))}],
     },
     "annotations": lambda size: {
@@ -141,7 +145,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
         "rules": [{**_RULES[0], "resources": [each]} for each in numbered("r{i}", size // 20)],
     },
     "names": lambda size: {
-        "validations": [{"expression": "true"}], "rules": [{**_RULES[0], "resourceNames": numbered("n{i}", size)}]
+        "validations": [{"expression": "true"}],
+        "rules": [{**_RULES[0], "resourceNames": numbered("n{i}", size)}],
     },
     "selector": lambda size: {
         "validations": [{"expression": "true"}],
@@ -155,8 +160,10 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "patch-objects": _mutating(lambda size: [_patch(_operations(size, "object"))]),
     "patch-operations": _mutating(lambda size: [_patch(_operations(size, "'a'"))]),
     "patch-grows": _mutating(
-        lambda size: [_patch("[JSONPatch{op: 'add', path: '/data/a', value: object.data.a + object.data.a}]")]
-        * min(size // 1000, 40)
+        lambda size: (
+            [_patch("[JSONPatch{op: 'add', path: '/data/a', value: object.data.a + object.data.a}]")]
+            * min(size // 1000, 40)
+        )
     ),
     "patches": _mutating(
         lambda size: [
@@ -164,7 +171,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
             for each in numbered("k{i}", size // 20)
         ]
     ),
-}  # fmt: skip
+}
 
 
 def cleared(target: Target) -> None:
@@ -182,8 +189,10 @@ def written() -> Request:
 def _policy(shape: Shape, size: int) -> tuple[str, Plain]:
     more = shape(size)
     kind = more.pop("kind", "validating")
-    match = {"resourceRules": more.pop("rules", _RULES),
-             "objectSelector": {"matchLabels": LABEL, "matchExpressions": more.pop("selector", [])}}  # fmt: skip
+    match = {
+        "resourceRules": more.pop("rules", _RULES),
+        "objectSelector": {"matchLabels": LABEL, "matchExpressions": more.pop("selector", [])},
+    }
     if kind == "mutating":
         more = {"reinvocationPolicy": "IfNeeded", **more}
     return kind, {"metadata": {"name": "hostile"}, "spec": {"matchConstraints": match, "failurePolicy": "Fail", **more}}

@@ -57,20 +57,28 @@ def _cause(result: Result) -> str:
 def as_json(result: Result) -> dict[str, Any]:
     """A result for programs; times in seconds."""
     return {
-        "case": result.name, "bytes": result.size, "offends": result.offends, "over": round(result.badness, 2),
-        "held": round(result.held, 4), "wait": round(result.ours.wait, 4),
-        "other": round(result.ours.other, 4), "turned_away": result.ours.turned_away, "cpu": round(result.ours.cpu, 3),
+        "case": result.name,
+        "bytes": result.size,
+        "offends": result.offends,
+        "over": round(result.badness, 2),
+        "held": round(result.held, 4),
+        "wait": round(result.ours.wait, 4),
+        "other": round(result.ours.other, 4),
+        "turned_away": result.ours.turned_away,
+        "cpu": round(result.ours.cpu, 3),
         "reference_cpu": None if result.reference is None else round(result.reference.cpu, 3),
         "reference_wait": None if result.reference is None else round(result.reference.wait, 4),
         "reference_other": None if result.reference is None else round(result.reference.other, 4),
         "ratio": None if result.ratio is None else round(result.ratio, 2),
-        "codes": _counted(result.ours.codes), "late": result.ours.late, "died": result.ours.died,
+        "codes": _counted(result.ours.codes),
+        "late": result.ours.late,
+        "died": result.ours.died,
         "reference_codes": None if result.reference is None else _counted(result.reference.codes),
         "holds": [
             {"seconds": each.seconds, "cpu": each.cpu, "where": each.where, "stack": each.stack}
             for each in sorted(result.ours.holds, key=lambda each: -each.cpu)[:3]
         ],
-    }  # fmt: skip
+    }
 
 
 def _others(result: Result) -> str:

@@ -65,9 +65,14 @@ def cases() -> Iterator[Case]:
             for verb, (method, more) in _VERBS.items():
 
                 def make(
-                    size: int, target: Target, parameter: str = parameter, form: Callable[[int], str] = form,
-                    verb: str = verb, method: str = method, more: str = more,
-                ) -> Message:  # fmt: skip
+                    size: int,
+                    target: Target,
+                    parameter: str = parameter,
+                    form: Callable[[int], str] = form,
+                    verb: str = verb,
+                    method: str = method,
+                    more: str = more,
+                ) -> Message:
                     selector = quote(form(size), safe=",=!().<>{}")
                     accept = _TABLE if verb == "list-table" else "application/json"
                     headers = (("Accept", accept), ("Connection", "close"))

@@ -253,10 +253,15 @@ class AttackedServer:
     def _start_probes(self) -> None:
         where = (self._endpoint.host, str(self._endpoint.port), self._endpoint.ca)
         for asked in ((ADMIN, "/livez/ping"), (OTHER, "/version")):
-            self._probes.append(subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).with_name("probe.py")), *where, *asked],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            ))  # fmt: skip
+            self._probes.append(
+                subprocess.Popen(
+                    [sys.executable, "-P", str(Path(__file__).with_name("probe.py")), *where, *asked],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                )
+            )
         self._marks()
         before = self._cpu() or 0.0
         time.sleep(_BASELINE)
@@ -284,8 +289,13 @@ class AttackedServer:
             for number in range(CROWD):
                 labels = {"app": "web", "number": str(number), "even": str(number % 2 == 0).lower()}
                 body = json.dumps({"metadata": {"name": f"c{number:05}", "labels": labels}}).encode()
-                head = [f"POST {path} HTTP/1.1", "Host: a", f"Authorization: Bearer {ADMIN}",
-                        f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in headers)]  # fmt: skip
+                head = [
+                    f"POST {path} HTTP/1.1",
+                    "Host: a",
+                    f"Authorization: Bearer {ADMIN}",
+                    f"Content-Length: {len(body)}",
+                    *(f"{name}: {value}" for name, value in headers),
+                ]
                 connection.sendall("\r\n".join([*head, "\r\n"]).encode() + body)
                 if b" 201 " not in answers.readline():
                     raise ServerGone(f"{self._command!r} does not make ConfigMaps")

@@ -18,14 +18,28 @@ _QUANTITIES: Final = ("1", "0", "1.", "9e9", "-", "1E")
 _DURATIONS: Final = ("1h", "1.", "0h0m", "9")
 _BY_NAME: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "schedule": (
-        ("every", "@every ", "1h"), ("every-zero", "@every ", "0h"), ("commas", "", "1,"), ("ranges", "", "0-59/1,"),
-        ("stars", "", "* "), ("zone", "TZ=", "a/"),
+        ("every", "@every ", "1h"),
+        ("every-zero", "@every ", "0h"),
+        ("commas", "", "1,"),
+        ("ranges", "", "0-59/1,"),
+        ("stars", "", "* "),
+        ("zone", "TZ=", "a/"),
     ),
     "timeZone": (("parts", "", "Etc/"),),
     "expression": (
-        ("sums", "1", "+1"), ("parentheses", "", "("), ("nots", "", "!"), ("brackets", "", "["), ("members", "a", ".b"),
-        ("or", "true", "||true"), ("conditions", "", "true?"), ("text", "'", "a"), ("calls", "a", ".b()"),
-        ("escapes", "'", "\\u0061"), ("numbers", "", "1"), ("spaces", "1", " "), ("negatives", "", "-"),
+        ("sums", "1", "+1"),
+        ("parentheses", "", "("),
+        ("nots", "", "!"),
+        ("brackets", "", "["),
+        ("members", "a", ".b"),
+        ("or", "true", "||true"),
+        ("conditions", "", "true?"),
+        ("text", "'", "a"),
+        ("calls", "a", ".b()"),
+        ("escapes", "'", "\\u0061"),
+        ("numbers", "", "1"),
+        ("spaces", "1", " "),
+        ("negatives", "", "-"),
     ),
     "image": (("colons", "a", ":a"), ("digests", "a", "@a"), ("parts", "", "a/")),
     "ip": (("colons", "", ":"), ("groups", "", "0:"), ("dots", "", "1.")),
@@ -38,11 +52,19 @@ _BY_NAME: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "request": (("base64", "", "LS0tLS1CRUdJTi"),),
     "caBundle": (("base64", "", "LS0tLS1CRUdJTi"),),
     "pattern": (("groups", "", "("), ("stars", "a", "*")),
-}  # fmt: skip
+}
 _ALIASES: Final = {
-    "cel": "expression", "rule": "expression", "messageExpression": "expression", "podIP": "ip", "hostIP": "ip",
-    "clusterIP": "ip", "loadBalancerIP": "ip", "podCIDR": "cidr", "startingDeadlineSeconds": "", "args": "command",
-}  # fmt: skip
+    "cel": "expression",
+    "rule": "expression",
+    "messageExpression": "expression",
+    "podIP": "ip",
+    "hostIP": "ip",
+    "clusterIP": "ip",
+    "loadBalancerIP": "ip",
+    "podCIDR": "cidr",
+    "startingDeadlineSeconds": "",
+    "args": "command",
+}
 
 
 def texts_for(type_: GoType, name: str) -> Iterator[tuple[str, Write]]:

@@ -24,13 +24,18 @@ from tools.one_etcd.servers import ServersOnEtcd, names
 
 TOKEN: Final = "admin-token"
 _USERS: Final = (
-    f'{TOKEN},admin,admin,"system:masters"', 'alice-token,alice,alice,"dev"', 'bob-token,bob,bob,""',
+    f'{TOKEN},admin,admin,"system:masters"',
+    'alice-token,alice,alice,"dev"',
+    'bob-token,bob,bob,""',
     'node-a-token,system:node:node-a,system:node:node-a,"system:nodes"',
-)  # fmt: skip
+)
 _USUAL: Final = (
-    "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true",
-    "--enable-aggregator-routing=true", "--disable-admission-plugins=ServiceAccount",
-)  # fmt: skip
+    "--authorization-mode=Node,RBAC",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--allow-privileged=true",
+    "--enable-aggregator-routing=true",
+    "--disable-admission-plugins=ServiceAccount",
+)
 """As those of bench/reference; the last one is off as nobody makes accounts."""
 
 
@@ -39,8 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="one_etcd", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("servers", type=names, help="whose, such as steersman,steersman or steersman,kubernetes")
-    parser.add_argument("--flag", action="append", default=[], metavar="FLAG",
-                        help="one more flag of all, in place of the usual one of its name")  # fmt: skip
+    parser.add_argument(
+        "--flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="one more flag of all, in place of the usual one of its name",
+    )
     options = parser.parse_args(arguments)
     given = {flag.partition("=")[0] for flag in options.flag}
     flags = [*(flag for flag in _USUAL if flag.partition("=")[0] not in given), *options.flag]
@@ -53,10 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             with ServersOnEtcd(Path(folder), options.servers, [*flags, f"--token-auth-file={tokens}"]) as all_of_them:
                 urls = ["https://{}:{}".format(*each.address) for each in all_of_them.servers]
-                print(json.dumps({
-                    "url": all_of_them.url, "ca": str(all_of_them.files.ca), "token": TOKEN, "urls": urls,
-                    "etcd": all_of_them.etcd_url,
-                }), flush=True)  # fmt: skip
+                print(
+                    json.dumps(
+                        {
+                            "url": all_of_them.url,
+                            "ca": str(all_of_them.files.ca),
+                            "token": TOKEN,
+                            "urls": urls,
+                            "etcd": all_of_them.etcd_url,
+                        }
+                    ),
+                    flush=True,
+                )
                 ended.wait()
         except LookupError as error:
             sys.exit(str(error))

@@ -29,13 +29,19 @@ class Etcd:
         with self._folder.with_name(f"{self._folder.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    program("etcd"), f"--data-dir={self._folder}", f"--listen-client-urls={self.url}",
-                    f"--advertise-client-urls={self.url}", f"--listen-peer-urls={peer}",
-                    f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
-                    "--unsafe-no-fsync", "--log-level=warn",
+                    program("etcd"),
+                    f"--data-dir={self._folder}",
+                    f"--listen-client-urls={self.url}",
+                    f"--advertise-client-urls={self.url}",
+                    f"--listen-peer-urls={peer}",
+                    f"--initial-advertise-peer-urls={peer}",
+                    f"--initial-cluster=default={peer}",
+                    "--unsafe-no-fsync",
+                    "--log-level=warn",
                 ],
-                stdout=log, stderr=log,
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+            )
         until = time.monotonic() + _PATIENCE
         while True:
             try:

@@ -41,12 +41,17 @@ class KubeApiServer:
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
                 [
-                    program("kube-apiserver"), f"--tls-cert-file={self._files.server}",
-                    f"--tls-private-key-file={self._files.server_key}", "--bind-address=127.0.0.1",
-                    f"--secure-port={port}", *self._flags,
+                    program("kube-apiserver"),
+                    f"--tls-cert-file={self._files.server}",
+                    f"--tls-private-key-file={self._files.server_key}",
+                    "--bind-address=127.0.0.1",
+                    f"--secure-port={port}",
+                    *self._flags,
                 ],
-                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+            )
         while not self._is_ready(port):
             if self._process.poll() is not None or time.monotonic() > began + timeout:
                 self.kill()

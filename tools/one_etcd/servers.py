@@ -83,9 +83,13 @@ class ServersOnEtcd:
         self.etcd_url = etcd.url
         flags = [
             *([STORED] if KUBERNETES in self._names else ()),
-            f"--etcd-servers={etcd.url}", f"--client-ca-file={self.files.ca}", f"--service-account-issuer={ISSUER}",
-            f"--service-account-signing-key-file={self.key}", f"--service-account-key-file={self.key}", *self._flags,
-        ]  # fmt: skip
+            f"--etcd-servers={etcd.url}",
+            f"--client-ca-file={self.files.ca}",
+            f"--service-account-issuer={ISSUER}",
+            f"--service-account-signing-key-file={self.key}",
+            f"--service-account-key-file={self.key}",
+            *self._flags,
+        ]
         for name in self._names:
             # a port that stays, so that the address of all finds it when it is started again
             server = self._one(name, [*flags, f"--secure-port={free_port()}"])

@@ -24,10 +24,19 @@ _REQUEST_TIMEOUT: Final = 70
 _LEAST: Final = 5
 """Seconds for a document."""
 _ARGUMENTS: Final = (
-    "--phases=fuzzing", f"--checks={_CHECKS}", "--continue-on-failure", "--suppress-health-check=all", "--warnings=off",
-    "--mode=all", "--max-examples=100000", f"--exclude-path-regex={_LEFT_OUT}", f"--request-timeout={_REQUEST_TIMEOUT}",
-    "--generation-database=none", "--no-color", "--output-sanitize=true",
-)  # fmt: skip
+    "--phases=fuzzing",
+    f"--checks={_CHECKS}",
+    "--continue-on-failure",
+    "--suppress-health-check=all",
+    "--warnings=off",
+    "--mode=all",
+    "--max-examples=100000",
+    f"--exclude-path-regex={_LEFT_OUT}",
+    f"--request-timeout={_REQUEST_TIMEOUT}",
+    "--generation-database=none",
+    "--no-color",
+    "--output-sanitize=true",
+)
 
 
 def documents(client: Client) -> Iterator[tuple[str, Any]]:
@@ -52,10 +61,18 @@ def fuzz(client: Client, name: str, document: Any, *, seconds: int, seed: int, f
     path = folder / f"{name.replace('/', '_')}.json"
     path.write_text(json.dumps(document))
     command = [
-        sys.executable, "-m", "schemathesis.cli", "run", str(path), f"--url={client.found['url']}",
-        f"--tls-verify={client.found['ca']}", f"--header=Authorization: Bearer {client.found['token']}",
-        f"--max-time={seconds}", f"--seed={seed}", *_ARGUMENTS,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "schemathesis.cli",
+        "run",
+        str(path),
+        f"--url={client.found['url']}",
+        f"--tls-verify={client.found['ca']}",
+        f"--header=Authorization: Bearer {client.found['token']}",
+        f"--max-time={seconds}",
+        f"--seed={seed}",
+        *_ARGUMENTS,
+    ]
     environment = os.environ | {"SCHEMATHESIS_HOOKS": "tools.openapi_fuzz.hooks", "PYTHONPATH": _WITH_TOOLS}
     ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
     summary = [line.strip() for line in ran.stdout.splitlines() if "generated" in line or "passed" in line]
@@ -79,11 +96,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = sum(len(document["paths"]) for _, document in found)
         good = [
             fuzz(
-                client, name, document, seconds=max(_LEAST, options.seconds * len(document["paths"]) // paths),
-                seed=options.seed, folder=Path(folder),
+                client,
+                name,
+                document,
+                seconds=max(_LEAST, options.seconds * len(document["paths"]) // paths),
+                seed=options.seed,
+                folder=Path(folder),
             )
             for name, document in found
-        ]  # fmt: skip
+        ]
         alive = client.ask("GET", "/readyz").code == 200
     print(f"{len(found)} documents, {good.count(False)} with failures, {time.monotonic() - began:.0f} s", flush=True)
     return 0 if all(good) and alive else 1

@@ -18,9 +18,11 @@ _API_SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 _PATIENCE: Final = 60.0
 _AT_ONCE: Final = 8
 _LIST: Final = {
-    "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/v1",
+    "kind": "APIResourceList",
+    "apiVersion": "v1",
+    "groupVersion": f"{GROUP}/v1",
     "resources": [{"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get"]}],
-}  # fmt: skip
+}
 
 
 def answer(asked: Asked) -> Said | None:
@@ -60,13 +62,22 @@ class Remotes:
         found = await self._client.post(_SLICES, self._slice(1))
         assert found.status == 201, found.body
         spec = {
-            "group": GROUP, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15,
-            "insecureSkipTLSVerify": True, "service": {"name": "deaths", "namespace": "default"},
-        }  # fmt: skip
+            "group": GROUP,
+            "version": "v1",
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "deaths", "namespace": "default"},
+        }
         found = await self._client.post(
-            _API_SERVICES, {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-                            "metadata": {"name": f"v1.{GROUP}"}, "spec": spec},
-        )  # fmt: skip
+            _API_SERVICES,
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"v1.{GROUP}"},
+                "spec": spec,
+            },
+        )
         assert found.status == 201, found.body
 
     async def live(self, lives: int) -> None:
@@ -105,7 +116,10 @@ class Remotes:
 
     def _slice(self, port: int) -> dict[str, Any]:
         return {
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "addressType": "IPv4",
             "metadata": {"name": "deaths-1", "labels": {"kubernetes.io/service-name": "deaths"}},
-            "endpoints": [{"addresses": [self._host]}], "ports": [{"name": "https", "port": port}],
-        }  # fmt: skip
+            "endpoints": [{"addresses": [self._host]}],
+            "ports": [{"name": "https", "port": port}],
+        }

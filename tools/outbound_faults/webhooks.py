@@ -17,9 +17,27 @@ _CONFIG_MAPS: Final = "/api/v1/namespaces/default/configmaps?dryRun=All"
 _LABEL: Final = "fault"
 AT_ONCE: Final = 64
 FAULTS: Final = (
-    "good", "deny", "hang", "trickle", "close", "reset", "half", "garbage", "endless-head", "interim", "goodbye",
-    "large", "redirect", "redirect-loop", "other-uid", "other-kind", "no-json", "bad-patch", "no-patch", "error",
-)  # fmt: skip
+    "good",
+    "deny",
+    "hang",
+    "trickle",
+    "close",
+    "reset",
+    "half",
+    "garbage",
+    "endless-head",
+    "interim",
+    "goodbye",
+    "large",
+    "redirect",
+    "redirect-loop",
+    "other-uid",
+    "other-kind",
+    "no-json",
+    "bad-patch",
+    "no-patch",
+    "error",
+)
 _LARGE: Final = b'{"x":"' + b"x" * (10 << 20) + b'"}'
 _LETS_IN: Final = frozenset({"good"})
 
@@ -42,10 +60,13 @@ def answer(asked: Asked) -> Said | None:
     if fault == "error":
         return Said(503, b"{}")
     responses = {
-        "good": {"allowed": True}, "deny": {"allowed": False}, "other-uid": {"allowed": True, "uid": "another"},
-        "other-kind": {"allowed": True}, "bad-patch": _patch("["),
+        "good": {"allowed": True},
+        "deny": {"allowed": False},
+        "other-uid": {"allowed": True, "uid": "another"},
+        "other-kind": {"allowed": True},
+        "bad-patch": _patch("["),
         "no-patch": _patch('[{"op":"remove","path":"/metadata/nobody"}]'),
-    }  # fmt: skip
+    }
     if fault not in responses:
         return None
     review = json.loads(asked.body)
@@ -102,13 +123,19 @@ class Webhooks:
         which = "Mutating" if mutating else "Validating"
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
         webhook = {
-            "name": "hook.faults.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": url, "caBundle": self._authority}, "rules": [rule], "timeoutSeconds": 1,
+            "name": "hook.faults.example.com",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": url, "caBundle": self._authority},
+            "rules": [rule],
+            "timeoutSeconds": 1,
             "objectSelector": {"matchLabels": {_LABEL: name}},
-        }  # fmt: skip
+        }
         body = {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": f"{which}WebhookConfiguration",
-            "metadata": {"name": name}, "webhooks": [webhook],
-        }  # fmt: skip
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": f"{which}WebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        }
         made = await self._client.post(f"{_HOOKS}{which.lower()}webhookconfigurations", body)
         assert made.status == 201, made.body

@@ -81,9 +81,11 @@ class _Maker:
         if taints:
             spec["taints"] = taints
         allocatable = {
-            "cpu": chance.choice(("1", "2", "4", "3500m")), "memory": chance.choice(("1Gi", "4Gi", "8Gi")),
-            "pods": str(chance.choice((2, 4, 110))), "ephemeral-storage": "10Gi",
-        }  # fmt: skip
+            "cpu": chance.choice(("1", "2", "4", "3500m")),
+            "memory": chance.choice(("1Gi", "4Gi", "8Gi")),
+            "pods": str(chance.choice((2, 4, 110))),
+            "ephemeral-storage": "10Gi",
+        }
         if self.maybe(30):
             allocatable["example.com/gpu"] = str(chance.randint(0, 3))
         status: Plain = {"allocatable": allocatable, "capacity": allocatable}
@@ -97,8 +99,12 @@ class _Maker:
 
     def budget(self, number: int) -> Plain:
         metadata = {"name": f"b{number}", "namespace": self.namespace()}
-        status = {"disruptionsAllowed": self.chance.randint(0, 2), "currentHealthy": 1, "desiredHealthy": 1,
-                  "expectedPods": 1}  # fmt: skip
+        status = {
+            "disruptionsAllowed": self.chance.randint(0, 2),
+            "currentHealthy": 1,
+            "desiredHealthy": 1,
+            "expectedPods": 1,
+        }
         return {"metadata": metadata, "spec": {"selector": self.selector(), "minAvailable": 1}, "status": status}
 
     def namespace(self) -> str:
@@ -142,9 +148,10 @@ class _Maker:
         if self.maybe(8):
             requests["example.com/gpu"] = limits["example.com/gpu"] = str(chance.randint(1, 2))
         found: Plain = {
-            "name": f"c{number}", "image": chance.choice((*IMAGES, "other")),
+            "name": f"c{number}",
+            "image": chance.choice((*IMAGES, "other")),
             "resources": {"requests": requests, "limits": limits},
-        }  # fmt: skip
+        }
         if theme in ("plain", "preemption") and self.maybe(20):
             port = {"containerPort": 80, "hostPort": chance.choice((8000, 8001)) + 10 * number}
             if self.maybe(40):
@@ -228,9 +235,11 @@ class _Maker:
         found: list[Plain] = []
         for key in chance.sample(KEYS, chance.choice((1, 1, 2))):
             each: Plain = {
-                "maxSkew": chance.choice((1, 1, 2)), "topologyKey": key, "labelSelector": self.selector(),
+                "maxSkew": chance.choice((1, 1, 2)),
+                "topologyKey": key,
+                "labelSelector": self.selector(),
                 "whenUnsatisfiable": chance.choice(("DoNotSchedule", "ScheduleAnyway")),
-            }  # fmt: skip
+            }
             if each["whenUnsatisfiable"] == "DoNotSchedule" and self.maybe(20):
                 each["minDomains"] = chance.randint(1, 3)
             if self.maybe(15):

@@ -19,8 +19,12 @@ _SETTLING: Final = 0.08
 """Seconds after which the real scheduler has been told of what was made."""
 _PATIENCE: Final = 15.0
 _DECIDED_FROM: Final = (
-    "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces", "/api/v1/services", "/apis/policy/v1/poddisruptionbudgets",
-)  # fmt: skip
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/api/v1/namespaces",
+    "/api/v1/services",
+    "/apis/policy/v1/poddisruptionbudgets",
+)
 
 
 class Reference:
@@ -139,10 +143,15 @@ def main() -> int:
         reference = Reference(client)
         reference.prepare()
         command = [
-            str(given.scheduler), f"--kubeconfig={kubeconfig}", f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0",
-            "--kube-api-qps=1000", "--kube-api-burst=1000",
-        ]  # fmt: skip
+            str(given.scheduler),
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+        ]
         with (Path(folder) / "log").open("w") as log:
             scheduler = subprocess.Popen(command, stderr=log)
             try:
@@ -174,8 +183,10 @@ def _go_through(reference: Reference, given: argparse.Namespace) -> int:
 
 def _kubeconfig(found: dict[str, str]) -> Plain:
     return {
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": found["url"], "certificate-authority": found["ca"]}}],
         "users": [{"name": "u", "user": {"token": found["token"]}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    }  # fmt: skip
+    }

@@ -54,9 +54,15 @@ class _FixedInformers:
 
 
 async def decide(
-    nodes: Iterable[Plain], pods: Iterable[Plain], namespaces: Iterable[Plain], services: Iterable[Plain],
-    budgets: Iterable[Plain], pod: Plain, *, times: int = 24,
-) -> Outcome:  # fmt: skip
+    nodes: Iterable[Plain],
+    pods: Iterable[Plain],
+    namespaces: Iterable[Plain],
+    services: Iterable[Plain],
+    budgets: Iterable[Plain],
+    pod: Plain,
+    *,
+    times: int = 24,
+) -> Outcome:
     """The outcome for a pod without a node; of nodes that are equally good, those that came up in some `times`."""
     cluster = ClusterState()
     for each in namespaces:

@@ -171,9 +171,14 @@ class Soak:
     """One run against a server, or several with the same objects."""
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], *, informers: int, rate: float, kills: float = 30.0,
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        informers: int,
+        rate: float,
+        kills: float = 30.0,
         seed: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`rate` is that of all writes together, a second; `kills` the mean life of an informer in seconds."""
         self.counts: Counter[str] = Counter()
         self._rate = rate
@@ -184,10 +189,15 @@ class Soak:
         self._client = of_all(endpoints, Http1Client)
         self._crowd = Crowd(endpoints, informers, self._ledger, self.counts, chance)
         self._writers = [
-            Writer(of_all(endpoints, Http1Client if number % 2 else Http2Client), f"{name}-{number}", self._ledger,
-                   self.counts, random.Random(chance.random()))
+            Writer(
+                of_all(endpoints, Http1Client if number % 2 else Http2Client),
+                f"{name}-{number}",
+                self._ledger,
+                self.counts,
+                random.Random(chance.random()),
+            )
             for number in range(WRITERS)
-        ]  # fmt: skip
+        ]
         self._clients = {self._client, *(writer.client for writer in self._writers), *self._crowd.clients}
 
     async def run(self, seconds: float) -> None:
@@ -333,7 +343,7 @@ async def run_with_restarts(
 
 def started(
     options: argparse.Namespace, folder: Path, stack: ExitStack
-) -> tuple[Sequence[Restartable], Sequence[Endpoint]]:  # fmt: skip
+) -> tuple[Sequence[Restartable], Sequence[Endpoint]]:
     """The servers of a run, none if one was there before, and the ways in. Raises ServerNotReady, LookupError."""
     if options.url:
         return [], [endpoint_at(options.url, options.ca, options.token)]

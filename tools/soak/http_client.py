@@ -230,8 +230,13 @@ class Http2Client:
                 self._connection = _Http2Connection(*await self._endpoint.connect("h2"))
             connection = self._connection
         host, port = self._endpoint.address()
-        fields = {":method": method, ":scheme": "https", ":authority": f"{host}:{port}", ":path": target,
-                  **_fields(self._endpoint, headers)}  # fmt: skip
+        fields = {
+            ":method": method,
+            ":scheme": "https",
+            ":authority": f"{host}:{port}",
+            ":path": target,
+            **_fields(self._endpoint, headers),
+        }
         response = connection.send(fields, body)
         try:
             await response.begun()

@@ -83,19 +83,47 @@ def event(chance: random.Random) -> Object:
 
 
 KINDS = (
-    Kind("configmaps", "/api/v1", "v1", "ConfigMap",
-         lambda chance: {"data": {"text": text(chance)}},
-         lambda obj, chance: obj["data"].update(text=text(chance))),
-    Kind("secrets", "/api/v1", "v1", "Secret",
-         lambda chance: {"stringData": {"text": text(chance)}, "type": chance.choice(["Opaque", "example.com/soak"])},
-         lambda obj, chance: obj.update(stringData={"text": text(chance)})),
-    Kind("services", "/api/v1", "v1", "Service", service,
-         lambda obj, chance: obj["spec"]["ports"][0].update(port=number(chance))),
-    Kind("deployments", "/apis/apps/v1", "apps/v1", "Deployment", deployment,
-         lambda obj, chance: obj["spec"].update(replicas=number(chance))),
-    Kind("events", "/api/v1", "v1", "Event", event,
-         lambda obj, chance: obj.update(count=obj["count"] + 1, reason=chance.choice(["Started", "Failed"]))),
-)  # fmt: skip
+    Kind(
+        "configmaps",
+        "/api/v1",
+        "v1",
+        "ConfigMap",
+        lambda chance: {"data": {"text": text(chance)}},
+        lambda obj, chance: obj["data"].update(text=text(chance)),
+    ),
+    Kind(
+        "secrets",
+        "/api/v1",
+        "v1",
+        "Secret",
+        lambda chance: {"stringData": {"text": text(chance)}, "type": chance.choice(["Opaque", "example.com/soak"])},
+        lambda obj, chance: obj.update(stringData={"text": text(chance)}),
+    ),
+    Kind(
+        "services",
+        "/api/v1",
+        "v1",
+        "Service",
+        service,
+        lambda obj, chance: obj["spec"]["ports"][0].update(port=number(chance)),
+    ),
+    Kind(
+        "deployments",
+        "/apis/apps/v1",
+        "apps/v1",
+        "Deployment",
+        deployment,
+        lambda obj, chance: obj["spec"].update(replicas=number(chance)),
+    ),
+    Kind(
+        "events",
+        "/api/v1",
+        "v1",
+        "Event",
+        event,
+        lambda obj, chance: obj.update(count=obj["count"] + 1, reason=chance.choice(["Started", "Failed"])),
+    ),
+)
 
 
 class Ledger:

@@ -11,11 +11,17 @@ _SUFFIX: Final = "stage.kwok.x-k8s.io"
 _QUICK: Final = {
     f"{stage}.{_SUFFIX}/{what}": "10ms"
     for stage in (
-        "pod-create", "pod-ready", "pod-complete", "pod-delete", "pod-init-container-running",
-        "pod-init-container-completed", "pod-container-running-failed", "pod-init-container-running-failed",
+        "pod-create",
+        "pod-ready",
+        "pod-complete",
+        "pod-delete",
+        "pod-init-container-running",
+        "pod-init-container-completed",
+        "pod-container-running-failed",
+        "pod-init-container-running-failed",
     )
     for what in ("delay", "jitter-delay")
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,7 @@ def job(name: str, **more: Any) -> Plain:
         "metadata": {"annotations": _QUICK},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]},
     }
-    return {
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **more}
-    }  # fmt: skip
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **more}}
 
 
 _INIT: Final = [{"name": "first", "image": "busybox"}, {"name": "second", "image": "busybox"}]
@@ -89,16 +93,32 @@ _USUAL: Final = (
 )
 _CHAOS: Final = (
     Case("fails", (pod("fails", **_failing("pod-container-running-failed")),)),
-    Case("fails-so", (pod("fails-so", containers=_TWO, **_failing(
-        "pod-container-running-failed", container_name="two", reason="Reason", message="said", exit_code="7"
-    )),)),
+    Case(
+        "fails-so",
+        (
+            pod(
+                "fails-so",
+                containers=_TWO,
+                **_failing(
+                    "pod-container-running-failed", container_name="two", reason="Reason", message="said", exit_code="7"
+                ),
+            ),
+        ),
+    ),
     Case("init-fails", (pod("init-fails", initContainers=_INIT, **_failing("pod-init-container-running-failed")),)),
-    Case("init-fails-so", (pod("init-fails-so", initContainers=_INIT, **_failing(
-        "pod-init-container-running-failed", container_name="second", exit_code="3"
-    )),)),
+    Case(
+        "init-fails-so",
+        (
+            pod(
+                "init-fails-so",
+                initContainers=_INIT,
+                **_failing("pod-init-container-running-failed", container_name="second", exit_code="3"),
+            ),
+        ),
+    ),
     Case("never", (pod("never", **_failing("pod-container-running-failed", weight="0")),)),
     Case("no-number", (pod("no-number", **_failing("pod-container-running-failed", weight="")),)),
-)  # fmt: skip
+)
 
 OWN: Final = """
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -242,7 +262,10 @@ _LABELLED: Final[tuple[Case, ...]] = (
 SETS: Final = (
     Set("fast", ("pod/fast", "node/fast", "node/heartbeat-with-lease"), cases=_USUAL),
     Set("general", ("pod/general", "pod/chaos", "node/fast", "node/chaos"), cases=(*_USUAL, *_CHAOS)),
-    Set("not-ready", ("pod/fast", "node/fast", "node/heartbeat", "node/chaos"),
-        node_labels={f"node-not-ready.{_SUFFIX}": "true"}),
+    Set(
+        "not-ready",
+        ("pod/fast", "node/fast", "node/heartbeat", "node/chaos"),
+        node_labels={f"node-not-ready.{_SUFFIX}": "true"},
+    ),
     Set("own", ("node/fast",), text=OWN, cases=_LABELLED),
-)  # fmt: skip
+)

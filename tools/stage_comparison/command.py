@@ -98,9 +98,12 @@ class _Kwok:
 
     def __init__(self, folder: Path, files: list[Path]) -> None:
         self._command = [
-            str(PROGRAMS / "kwok"), f"--kubeconfig={folder}/data/admin.kubeconfig", "--manage-all-nodes=true",
-            "--node-lease-duration-seconds=40", *(f"--config={each}" for each in files),
-        ]  # fmt: skip
+            str(PROGRAMS / "kwok"),
+            f"--kubeconfig={folder}/data/admin.kubeconfig",
+            "--manage-all-nodes=true",
+            "--node-lease-duration-seconds=40",
+            *(f"--config={each}" for each in files),
+        ]
         self._log = folder / "kwok.log"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -158,13 +161,19 @@ async def told_of(client: Client, namespace: str) -> Plain:
     """Pods and kwok's events of a namespace."""
     pods = [pod_as_told(each) for each in (await client.list(_PODS, namespace)).items]
     events = Counter(
-        json.dumps([
-            each["involvedObject"]["kind"], _GENERATED.sub(r"\1-*", each["involvedObject"]["name"]), each["type"],
-            each["reason"], each["message"], each["source"],
-        ])
+        json.dumps(
+            [
+                each["involvedObject"]["kind"],
+                _GENERATED.sub(r"\1-*", each["involvedObject"]["name"]),
+                each["type"],
+                each["reason"],
+                each["message"],
+                each["source"],
+            ]
+        )
         for each in (await client.list(_EVENTS, namespace)).items
         if each["source"].get("component") == "kwok_controller" and each["reason"] != "StageFailed"
-    )  # fmt: skip
+    )
     return {"pods": sorted(pods, key=json.dumps), "events": sorted(events.items())}
 
 
@@ -172,20 +181,28 @@ def pod_as_told(pod: Plain) -> Plain:
     """A pod without what differs each time."""
     metadata = pod["metadata"]
     told = {
-        "name": _GENERATED.sub(r"\1-*", metadata["name"]), "finalizers": metadata.get("finalizers"),
-        "deleted": "deletionTimestamp" in metadata, "labels": sorted(metadata.get("labels") or {}),
-        "annotations": metadata.get("annotations"), "status": pod.get("status"),
-    }  # fmt: skip
+        "name": _GENERATED.sub(r"\1-*", metadata["name"]),
+        "finalizers": metadata.get("finalizers"),
+        "deleted": "deletionTimestamp" in metadata,
+        "labels": sorted(metadata.get("labels") or {}),
+        "annotations": metadata.get("annotations"),
+        "status": pod.get("status"),
+    }
     return _without_chance({key: value for key, value in told.items() if key != "hostIP"})
 
 
 def node_as_told(node: Plain) -> Plain:
     """What stages say of a node."""
     status = node["status"]
-    return _without_chance({
-        "name": node["metadata"]["name"], "conditions": status.get("conditions"), "phase": status.get("phase"),
-        "addresses": status.get("addresses"), "allocatable": status.get("allocatable"),
-    })  # fmt: skip
+    return _without_chance(
+        {
+            "name": node["metadata"]["name"],
+            "conditions": status.get("conditions"),
+            "phase": status.get("phase"),
+            "addresses": status.get("addresses"),
+            "allocatable": status.get("allocatable"),
+        }
+    )
 
 
 def _without_chance(value: Plain) -> Plain:

@@ -35,8 +35,9 @@ def main() -> int:
         folder = options.folder or Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="stored-values-")))
         port = free_port()
         servers: tuple[StoringServer, StoringServer] = (
-            Reference(folder / "reference", port, flags), Ours(folder / "ours", port, flags),
-        )  # fmt: skip
+            Reference(folder / "reference", port, flags),
+            Ours(folder / "ours", port, flags),
+        )
         found = []
         for server in servers:
             with server:

@@ -73,9 +73,11 @@ def _custom(client: Client) -> Iterator[str]:
         where = f"namespaces/{NAMESPACE}/{plural}" if scope == "Namespaced" else plural
         for version in ("v1", "v2"):
             body = {
-                "apiVersion": f"example.com/{version}", "kind": plural.title(), "metadata": {"name": f"in-{version}"},
+                "apiVersion": f"example.com/{version}",
+                "kind": plural.title(),
+                "metadata": {"name": f"in-{version}"},
                 "spec": {"size": 1, "b": {"z": 1, "a": [1.5, "x<y"]}, "a": None},
-            }  # fmt: skip
+            }
             for _ in range(100):
                 answer = client.ask("POST", f"/apis/example.com/{version}/{where}", body)
                 if answer.code != 404:
@@ -90,10 +92,12 @@ def _definition(scope: str, plural: str) -> dict[str, Any]:
     return {
         "metadata": {"name": f"{plural}.example.com"},
         "spec": {
-            "group": "example.com", "scope": scope, "names": {"plural": plural, "kind": plural.title()},
+            "group": "example.com",
+            "scope": scope,
+            "names": {"plural": plural, "kind": plural.title()},
             "versions": [
                 {"name": "v1", "served": True, "storage": False, "schema": schema},
                 {"name": "v2", "served": True, "storage": True, "schema": schema},
             ],
         },
-    }  # fmt: skip
+    }

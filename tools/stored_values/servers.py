@@ -22,10 +22,14 @@ from tools.differential.server import Client
 
 _TOKEN: Final = "admin-token"
 _USUAL: Final = (
-    "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true",
-    "--disable-admission-plugins=ServiceAccount", "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-    "--bind-address=127.0.0.1", "--advertise-address=192.0.2.1",
-)  # fmt: skip
+    "--authorization-mode=RBAC",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--allow-privileged=true",
+    "--disable-admission-plugins=ServiceAccount",
+    "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+    "--bind-address=127.0.0.1",
+    "--advertise-address=192.0.2.1",
+)
 _PATIENCE: Final = 120.0
 """Seconds in which a server is ready."""
 _PAGE: Final = 500
@@ -78,22 +82,44 @@ class Reference:
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         subprocess.run(
             [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                "-days", "2", "-keyout", str(serving), "-out", str(certificate), "-subj", "/CN=localhost",
-                "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "2",
+                "-keyout",
+                str(serving),
+                "-out",
+                str(certificate),
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
             ],
-            check=True, capture_output=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+        )
         if self._has_own_etcd:
             self._start_etcd()
         self._start(
             [
-                program("kube-apiserver"), f"--etcd-servers={self._etcd}", f"--secure-port={self._port}",
-                f"--tls-cert-file={certificate}", f"--tls-private-key-file={serving}",
+                program("kube-apiserver"),
+                f"--etcd-servers={self._etcd}",
+                f"--secure-port={self._port}",
+                f"--tls-cert-file={certificate}",
+                f"--tls-private-key-file={serving}",
                 f"--token-auth-file={_tokens(folder)}",
-                f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}", *_USUAL, *self._flags,
+                f"--service-account-signing-key-file={key}",
+                f"--service-account-key-file={key}",
+                *_USUAL,
+                *self._flags,
             ]
-        )  # fmt: skip
+        )
         self.client = Client(f"https://127.0.0.1:{self._port}", str(certificate), _TOKEN)
         self._running.callback(self.client.close)
         _wait_for(lambda: _is_ready(self.client), folder / "kube-apiserver.log")
@@ -108,11 +134,15 @@ class Reference:
         peer = f"http://127.0.0.1:{free_port()}"
         self._start(
             [
-                program("etcd"), f"--data-dir={self._folder}/etcd", f"--listen-client-urls={self._etcd}",
-                f"--advertise-client-urls={self._etcd}", f"--listen-peer-urls={peer}",
-                f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+                program("etcd"),
+                f"--data-dir={self._folder}/etcd",
+                f"--listen-client-urls={self._etcd}",
+                f"--advertise-client-urls={self._etcd}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=default={peer}",
             ]
-        )  # fmt: skip
+        )
 
     def _start(self, command: list[str]) -> None:
         log = self._running.enter_context((self._folder / f"{Path(command[0]).name}.log").open("wb"))
@@ -158,10 +188,14 @@ class Ours:
         folder = self._folder
         folder.mkdir(parents=True)
         command = [
-            str(Path(sys.executable).with_name("steersman")), "serve", f"--data-dir={folder}/data",
+            str(Path(sys.executable).with_name("steersman")),
+            "serve",
+            f"--data-dir={folder}/data",
             f"--secure-port={self._port}",
-            f"--token-auth-file={_tokens(folder)}", *_USUAL, *self._flags,
-        ]  # fmt: skip
+            f"--token-auth-file={_tokens(folder)}",
+            *_USUAL,
+            *self._flags,
+        ]
         log = self._running.enter_context((folder / "steersman.log").open("wb"))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self._running.callback(process.wait)

@@ -22,21 +22,25 @@ class ConditionMetrics:
     def __init__(self, registry: Registry) -> None:
         self._durations = Histogram(
             "apiserver_admission_match_condition_evaluation_seconds",
-            "How long the match conditions of a webhook or policy took, in seconds", _OF_CONDITIONS, _LABELS,
-        )  # fmt: skip
+            "How long the match conditions of a webhook or policy took, in seconds",
+            _OF_CONDITIONS,
+            _LABELS,
+        )
         self._errors = Counter(
             "apiserver_admission_match_condition_evaluation_errors_total",
-            "Match conditions of webhooks and policies that had no value for a request", _LABELS,
-        )  # fmt: skip
+            "Match conditions of webhooks and policies that had no value for a request",
+            _LABELS,
+        )
         self._exclusions = Counter(
             "apiserver_admission_match_condition_exclusions_total",
-            "Requests that webhooks and policies were not asked about as match conditions did not hold", _LABELS,
-        )  # fmt: skip
+            "Requests that webhooks and policies were not asked about as match conditions did not hold",
+            _LABELS,
+        )
         registry.add(self._durations, self._errors, self._exclusions)
 
     def observe(
         self, kind: str, name: str, operation: str, type: str, seconds: float, failures: int, *, excluded: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Conditions that were evaluated: `failures` of them had no value."""
         labels = (kind, name, operation, type)
         self._durations.observe(seconds, labels)
@@ -53,8 +57,9 @@ class WebhookMetrics:
         self._durations = Histogram(
             "apiserver_admission_webhook_admission_duration_seconds",
             "How long an admission webhook took, in seconds, by its name, operation, type and outcome",
-            _OF_CALLS, ("name", "operation", "rejected", "type"),
-        )  # fmt: skip
+            _OF_CALLS,
+            ("name", "operation", "rejected", "type"),
+        )
         self._requests = Counter(
             "apiserver_admission_webhook_request_total",
             "Calls of admission webhooks, by name, operation, type, code of HTTP (600 at most) and outcome",
@@ -67,8 +72,9 @@ class WebhookMetrics:
         )
         self._fail_open = Counter(
             "apiserver_admission_webhook_fail_open_count",
-            "Requests that went on though an admission webhook failed, by name and type", ("name", "type"),
-        )  # fmt: skip
+            "Requests that went on though an admission webhook failed, by name and type",
+            ("name", "type"),
+        )
         registry.add(self._durations, self._requests, self._rejections, self._fail_open)
 
     def observe(self, name: str, type: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
@@ -102,16 +108,21 @@ class PolicyMetrics:
         )
         self._validating = Histogram(
             "apiserver_validating_admission_policy_check_duration_seconds",
-            "How long these validations took, in seconds", _POLICY_BUCKETS, _OF_VALIDATIONS,
-        )  # fmt: skip
+            "How long these validations took, in seconds",
+            _POLICY_BUCKETS,
+            _OF_VALIDATIONS,
+        )
         self._mutated = Counter(
             "apiserver_mutating_admission_policy_check_total",
-            "Mutations of policies, by policy, binding and error", _OF_MUTATIONS,
-        )  # fmt: skip
+            "Mutations of policies, by policy, binding and error",
+            _OF_MUTATIONS,
+        )
         self._mutating = Histogram(
             "apiserver_mutating_admission_policy_check_duration_seconds",
-            "How long mutations of policies took, in seconds", _POLICY_BUCKETS, _OF_MUTATIONS,
-        )  # fmt: skip
+            "How long mutations of policies took, in seconds",
+            _POLICY_BUCKETS,
+            _OF_MUTATIONS,
+        )
         registry.add(self._validated, self._validating, self._mutated, self._mutating)
 
     def validated(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:

@@ -158,7 +158,7 @@ class _Variables(LazyMap):
 
     def __init__(
         self, given: Mapping[str, Any], answers: Answers | None, expressions: Mapping[str, CompiledExpression]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._given: Final = given
         self._answers: Final = answers
         self._expressions: Final = expressions

@@ -27,8 +27,11 @@ _METADATA: Final[Schema] = {"type": "object", "properties": {"name": _TEXT, "gen
 _OF_RESOURCES: Final[Mapping[str, Schema]] = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
 _SCALARS: Final = {"boolean": declared.BOOL, "number": declared.DOUBLE, "integer": declared.INT}
 _FORMATS: Final = {
-    "byte": declared.BYTES, "duration": declared.DURATION, "date": declared.TIMESTAMP, "date-time": declared.TIMESTAMP,
-}  # fmt: skip
+    "byte": declared.BYTES,
+    "duration": declared.DURATION,
+    "date": declared.TIMESTAMP,
+    "date-time": declared.TIMESTAMP,
+}
 
 _Above = frozenset[str]
 """The references that a schema lies within."""

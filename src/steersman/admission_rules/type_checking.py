@@ -57,7 +57,7 @@ class TooMuchToSay(Exception):
 
 def check(
     spec: ValidatingAdmissionPolicySpec, kinds: Sequence[TypedKind], params: TypedKind | None, *, limit: int
-) -> list[ExpressionWarning]:  # fmt: skip
+) -> list[ExpressionWarning]:
     """The warnings, in the order of the validations, each about all kinds that it is wrong for, in their order.
 
     `params` is None where nothing is known of the kind of parameters. Takes some 200 us for an expression and a kind.

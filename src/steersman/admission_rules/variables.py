@@ -60,10 +60,20 @@ class Variables:
             self.add(each.name, each.expression)
 
 
-_SCALARS: Final = frozenset({
-    Kind.ANY, Kind.BOOL, Kind.BYTES, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.NULL, Kind.STRING, Kind.TIMESTAMP,
-    Kind.UINT,
-})  # fmt: skip
+_SCALARS: Final = frozenset(
+    {
+        Kind.ANY,
+        Kind.BOOL,
+        Kind.BYTES,
+        Kind.DOUBLE,
+        Kind.DURATION,
+        Kind.INT,
+        Kind.NULL,
+        Kind.STRING,
+        Kind.TIMESTAMP,
+        Kind.UINT,
+    }
+)
 
 
 _DEEPEST: Final = 50

@@ -31,10 +31,16 @@ class Aggregator:
     """`follow` begins, `stop` ends; what other servers are asked begins with the hooks of this one."""
 
     def __init__(
-        self, server: Server, store: Callable[[str, str], Store[Any]], objects: Callable[[str, str], Objects],
-        registry: Registry, documents: Callable[[], RemoteDocuments], config: AggregatorConfig,
-        *, nearby: Nearby | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        store: Callable[[str, str], Store[Any]],
+        objects: Callable[[str, str], Objects],
+        registry: Registry,
+        documents: Callable[[], RemoteDocuments],
+        config: AggregatorConfig,
+        *,
+        nearby: Nearby | None = None,
+    ) -> None:
         """`nearby` says how servers are reached whose addresses are not on the network."""
         self._server = server
         self._store = store
@@ -110,13 +116,14 @@ class Aggregator:
 
         self._servers = servers = Servers(
             self._server, self._store, self._objects, self._metrics, self._documents(), self._config, self._nearby
-        )  # fmt: skip
+        )
         for name, registration in self._known.items():
             servers.changed(name, registration)
         for hook, start in (
-            ("availability", servers.start_availability), ("discovery", servers.start_discovery),
+            ("availability", servers.start_availability),
+            ("discovery", servers.start_discovery),
             ("openapi", servers.start_openapi),
-        ):  # fmt: skip
+        ):
             if hook in self._begun:
                 start()
 

@@ -40,9 +40,12 @@ class Availability:
     """`start` begins, `stop` ends. `backends` finds the server behind an APIService, None if there is none."""
 
     def __init__(
-        self, objects: Objects, backends: Callable[[str], Backend | None], resolver: ServiceResolver,
+        self,
+        objects: Objects,
+        backends: Callable[[str], Backend | None],
+        resolver: ServiceResolver,
         metrics: AvailabilityMetrics,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._objects = objects
         self._metrics = metrics
         self._backends = backends
@@ -75,9 +78,11 @@ class Availability:
             key = (registration.service.namespace, registration.service.name)
             self._of_services.setdefault(key, set()).add(name)
         found = registration.condition or Condition("Unknown")
-        is_judged = judged is not None and judged[1] == found and _without_condition(judged[0]) == _without_condition(
-            registration
-        )  # fmt: skip
+        is_judged = (
+            judged is not None
+            and judged[1] == found
+            and _without_condition(judged[0]) == _without_condition(registration)
+        )
         self._judged[name] = registration, found
         self._metrics.available[name] = found.is_true
         if not is_judged and (registration.service is not None or found != LOCAL):
@@ -172,7 +177,7 @@ class Availability:
         try:
             await self._objects.update(
                 loopback(name=name), name, lambda service: with_condition(service, found), subresource="status"
-            )  # fmt: skip
+            )
         except StatusError as error:
             if error.code == 404:
                 return

@@ -54,9 +54,7 @@ _MOST_PROXIES: Final = 16
 """That a request may have come through. An APIService may lead to this server itself, by whatever way: its requests
 would go round until there are no more sockets."""
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
-_KEY_CHARACTERS: Final = frozenset(
-    "!#$&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~"
-)  # fmt: skip
+_KEY_CHARACTERS: Final = frozenset("!#$&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~")
 """Those of a field's name (RFC 9110 5.6.2), without the one that escapes others."""
 
 
@@ -118,15 +116,11 @@ class Backend:
 
     def _new_transport(self) -> Transport:
         passing = self._passing
-        return Transport(
-            self._tls, self._key.server_name, protocols=HTTP2, nearby=passing.nearby, leave=passing.leave
-        )  # fmt: skip
+        return Transport(self._tls, self._key.server_name, protocols=HTTP2, nearby=passing.nearby, leave=passing.leave)
 
     def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration
-        return self._passing.identity.tls(
-            registration.ca_bundle, insecure=registration.insecure, protocols=protocols
-        )  # fmt: skip
+        return self._passing.identity.tls(registration.ca_bundle, insecure=registration.insecure, protocols=protocols)
 
     async def place(self) -> Place:
         """Where it is. Raises NoRoute."""
@@ -174,9 +168,11 @@ class Backend:
         headers, chunked = request_fields(request, authority, _FORWARDED)
         headers += identity_fields(request.user)
         headers += [
-            ("Audit-Id", request.audit_id), ("X-Forwarded-Host", authority), ("X-Forwarded-Proto", "https"),
+            ("Audit-Id", request.audit_id),
+            ("X-Forwarded-Host", authority),
+            ("X-Forwarded-Proto", "https"),
             ("X-Forwarded-Uri", _cleaned(path)),
-        ]  # fmt: skip
+        ]
         body = request.http.body
         pieces = None if isinstance(body, EmptyBody) else aiter(body)
         target = f"{path}?{_query(request)}" if request.http.query else path
@@ -203,9 +199,13 @@ class Backend:
         more = [forwarded_for(request), ("Audit-Id", request.audit_id), *identity_fields(request.user)]
         headers = upgrade_headers(request.headers, authority, more)
         location = Location(
-            scheme="https", host=place[0], port=place[1], path=request.info.path, query=_query(request),
+            scheme="https",
+            host=place[0],
+            port=place[1],
+            path=request.info.path,
+            query=_query(request),
             transport=self._transport,
-        )  # fmt: skip
+        )
         connection, answer = await connect_upgraded(location, request.method, headers)
         return taken_over(connection, answer)
 
@@ -213,7 +213,7 @@ class Backend:
 
     async def fetch(
         self, path: str, user: UserInfo, headers: Iterable[tuple[str, str]] = (), *, limit: int, seconds: float
-    ) -> Fetched:  # fmt: skip
+    ) -> Fetched:
         """What the backend answers to a GET, available or not. Raises Unreachable, NoRoute."""
         place = await self.place()
         fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
@@ -267,9 +267,8 @@ _LONGEST_KEPT: Final = 256
 def _escaped_key(key: str) -> str:
     """A key as it can stand in a field's name; its letters are as Go writes such names."""
     return "".join(
-        each if each in _KEY_CHARACTERS else "".join(f"%{byte:02X}" for byte in each.encode())
-        for each in key
-    )  # fmt: skip
+        each if each in _KEY_CHARACTERS else "".join(f"%{byte:02X}" for byte in each.encode()) for each in key
+    )
 
 
 def _query(request: Request) -> str:

@@ -18,11 +18,16 @@ class AvailabilityMetrics:
             "[ALPHA] Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
             ("name", "reason"),
         )
-        registry.add(self.unavailable, Computed(
-            "gauge", "aggregator_unavailable_apiservice",
-            "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.",
-            ("name",), self._gauge,
-        ))  # fmt: skip
+        registry.add(
+            self.unavailable,
+            Computed(
+                "gauge",
+                "aggregator_unavailable_apiservice",
+                "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.",
+                ("name",),
+                self._gauge,
+            ),
+        )
 
     def _gauge(self) -> Iterator[tuple[Labels, float]]:
         return (((name,), not is_available) for name, is_available in self.available.items())

@@ -123,7 +123,7 @@ class RemoteDiscovery:
 
     async def _versions(
         self, backend: Backend, registration: Registration, changed: float
-    ) -> Mapping[GroupVersion, APIVersionDiscovery]:  # fmt: skip
+    ) -> Mapping[GroupVersion, APIVersionDiscovery]:
         key = registration.service
         assert key is not None
         known = self._known.get(key)
@@ -150,17 +150,13 @@ class RemoteDiscovery:
 
     def _wanted_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
         """The group versions that APIServices say this server answers."""
-        return frozenset(
-            (each.group, each.version) for each, _ in self._changed.values() if each.service == key
-        )  # fmt: skip
+        return frozenset((each.group, each.version) for each, _ in self._changed.values() if each.service == key)
 
     def _keep(self, key: ServiceKey, known: _Known) -> None:
         if any(each.service == key for each, _ in self._changed.values()):
             self._known[key] = known
 
-    async def _legacy(
-        self, backend: Backend, registration: Registration
-    ) -> Mapping[GroupVersion, APIVersionDiscovery]:  # fmt: skip
+    async def _legacy(self, backend: Backend, registration: Registration) -> Mapping[GroupVersion, APIVersionDiscovery]:
         path = registration.discovery_path
         headers = [("Accept", "application/json")]
         answer = await backend.fetch(path, _ASKS_FOR_ONE, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
@@ -288,10 +284,14 @@ def _resources(listed: Iterable[APIResource]) -> list[APIResourceDiscovery]:
 
 def _resource(each: APIResource) -> APIResourceDiscovery:
     return APIResourceDiscovery(
-        resource=each.name, scope=_scope_of(each), verbs=each.verbs, short_names=each.short_names,
-        response_kind=GroupVersionKind(each.group, each.version, each.kind), categories=each.categories,
+        resource=each.name,
+        scope=_scope_of(each),
+        verbs=each.verbs,
+        short_names=each.short_names,
+        response_kind=GroupVersionKind(each.group, each.version, each.kind),
+        categories=each.categories,
         singular_resource=each.singular_name,
-    )  # fmt: skip
+    )
 
 
 def _scope_of(each: APIResource) -> str:

@@ -185,7 +185,7 @@ async def _answer(backends: Callable[[str], Backend | None], name: str, request:
 
 async def _fetch(
     backends: Callable[[str], Backend | None], name: str, urls: dict[str, str], document: str
-) -> bytes | None:  # fmt: skip
+) -> bytes | None:
     backend = backends(name)
     if backend is None:
         return None

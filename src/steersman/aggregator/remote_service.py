@@ -79,9 +79,16 @@ def _registration(service: APIService) -> Registration:
     spec, reference = service.spec, service.spec.service
     key = None if reference is None else ServiceKey(reference.namespace, reference.name, reference.port or 443)
     return Registration(
-        service.metadata.name, spec.group, spec.version, key, spec.ca_bundle, spec.insecure_skip_tls_verify,
-        spec.group_priority_minimum, spec.version_priority, condition_of(service),
-    )  # fmt: skip
+        service.metadata.name,
+        spec.group,
+        spec.version,
+        key,
+        spec.ca_bundle,
+        spec.insecure_skip_tls_verify,
+        spec.group_priority_minimum,
+        spec.version_priority,
+        condition_of(service),
+    )
 
 
 def condition_of(service: APIService) -> Condition | None:
@@ -93,6 +100,14 @@ def condition_of(service: APIService) -> Condition | None:
 
 
 REGISTRATION: Final[Reading[Registration]] = Reading(
-    _registration, "metadata.name", "spec.group", "spec.version", "spec.service", "spec.caBundle",
-    "spec.insecureSkipTLSVerify", "spec.groupPriorityMinimum", "spec.versionPriority", "status.conditions",
-)  # fmt: skip
+    _registration,
+    "metadata.name",
+    "spec.group",
+    "spec.version",
+    "spec.service",
+    "spec.caBundle",
+    "spec.insecureSkipTLSVerify",
+    "spec.groupPriorityMinimum",
+    "spec.versionPriority",
+    "status.conditions",
+)

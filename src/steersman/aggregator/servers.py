@@ -28,19 +28,28 @@ class Servers:
     """Is told of every APIService; `start_...` begin the work of a hook each, `stop` ends all."""
 
     def __init__(
-        self, server: Server, store: Callable[[str, str], Store[Any]], objects: Callable[[str, str], Objects],
-        metrics: AvailabilityMetrics, documents: RemoteDocuments, config: AggregatorConfig, nearby: Nearby | None,
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        store: Callable[[str, str], Store[Any]],
+        objects: Callable[[str, str], Objects],
+        metrics: AvailabilityMetrics,
+        documents: RemoteDocuments,
+        config: AggregatorConfig,
+        nearby: Nearby | None,
+    ) -> None:
         self._server = server
         self._backends: dict[str, Backend] = {}
-        resolver = ServiceResolver(
-            store, objects, endpoints_only=config.enable_aggregator_routing, itself=self._itself
-        )  # fmt: skip
+        resolver = ServiceResolver(store, objects, endpoints_only=config.enable_aggregator_routing, itself=self._itself)
         identity = ClientIdentity(config.proxy_client_cert_file, config.proxy_client_key_file)
         self._passing = Passing(
-            resolver, identity, server.config.metrics, server.watches,
-            config.aggregator_reject_forwarding_redirect, nearby, config.leave,
-        )  # fmt: skip
+            resolver,
+            identity,
+            server.config.metrics,
+            server.watches,
+            config.aggregator_reject_forwarding_redirect,
+            nearby,
+            config.leave,
+        )
         services = objects("apiregistration.k8s.io", "apiservices")
         self._availability = Availability(services, self._backends.get, resolver, metrics)
         self._discovery = RemoteDiscovery(server.catalogue, self._backends.get)

@@ -63,9 +63,13 @@ class ServiceResolver:
     """Follows Services and EndpointSlices, once somebody wants to know of one."""
 
     def __init__(
-        self, store: Callable[[str, str], Store[Any]], objects: Callable[[str, str], Objects], *,
-        endpoints_only: bool, itself: Callable[[], Place],
-    ) -> None:  # fmt: skip
+        self,
+        store: Callable[[str, str], Store[Any]],
+        objects: Callable[[str, str], Objects],
+        *,
+        endpoints_only: bool,
+        itself: Callable[[], Place],
+    ) -> None:
         """`itself` is where this server is: default/kubernetes is reached without any detour."""
         self._store = store
         self._objects = objects
@@ -189,9 +193,12 @@ def _endpoints(slices: Sequence[SliceFacts], family: str, port_name: str) -> tup
 def _service_facts(service: Service) -> ServiceFacts:
     spec = service.spec
     return ServiceFacts(
-        spec.type, spec.cluster_ip, spec.external_name, spec.ip_families[0] if spec.ip_families else "",
+        spec.type,
+        spec.cluster_ip,
+        spec.external_name,
+        spec.ip_families[0] if spec.ip_families else "",
         tuple((each.port, each.name) for each in spec.ports),
-    )  # fmt: skip
+    )
 
 
 def _slice_facts(found: EndpointSlice) -> SliceFacts:
@@ -210,6 +217,6 @@ def _service_of(found: EndpointSlice) -> str:
 
 _SERVICE: Final = Reading(
     _service_facts, "spec.type", "spec.clusterIP", "spec.externalName", "spec.ipFamilies", "spec.ports"
-)  # fmt: skip
+)
 _SLICE: Final = Reading(_slice_facts, "metadata.labels", "addressType", "ports", "endpoints")
 _LABELS: Final = Reading(_service_of, "metadata.labels")

@@ -19,9 +19,11 @@ from steersman.registry.apiextensions.conditions import ESTABLISHED, is_establis
 NAMES_ACCEPTED: Final = "NamesAccepted"
 
 _SINGLE: Final = (
-    ("plural", "PluralConflict"), ("singular", "SingularConflict"), ("kind", "KindConflict"),
+    ("plural", "PluralConflict"),
+    ("singular", "SingularConflict"),
+    ("kind", "KindConflict"),
     ("list_kind", "ListKindConflict"),
-)  # fmt: skip
+)
 _OF_KINDS: Final = ("kind", "list_kind")
 
 

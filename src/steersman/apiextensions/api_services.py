@@ -76,10 +76,12 @@ class CustomAPIServices:
             service = APIService(
                 metadata=ObjectMeta(name=name, labels={AUTOMANAGED: "true"}),
                 spec=APIServiceSpec(
-                    group=group, version=version, group_priority_minimum=GROUP_PRIORITY,
+                    group=group,
+                    version=version,
+                    group_priority_minimum=GROUP_PRIORITY,
                     version_priority=VERSION_PRIORITY,
                 ),
-            )  # fmt: skip
+            )
             try:
                 await self._objects.create(loopback(name=name), service)
             except StatusError as error:

@@ -56,9 +56,7 @@ class Converters:
         self._services = services
         self._metrics = metrics
 
-    def make(
-        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
-    ) -> Conversion:  # fmt: skip
+    def make(self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]) -> Conversion:
         """That of the definition of this name, whose versions have these kinds, by apiVersion."""
         webhook = None if declared is None or declared.strategy != "Webhook" else declared.webhook
         if webhook is None or webhook.client_config is None:
@@ -80,9 +78,14 @@ class WebhookConversion(Conversion):
     """A webhook converts."""
 
     def __init__(
-        self, name: str, kinds: Mapping[str, CustomKind], versions: Sequence[str], config: WebhookClientConfig,
-        services: Services, metrics: ConversionMetrics,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        kinds: Mapping[str, CustomKind],
+        versions: Sequence[str],
+        config: WebhookClientConfig,
+        services: Services,
+        metrics: ConversionMetrics,
+    ) -> None:
         self.kinds = kinds
         self._customs = kinds
         self._name = name
@@ -126,9 +129,7 @@ class WebhookConversion(Conversion):
         self._metrics.succeeded(self._name, version, target.version, perf_counter() - began)
         return converted
 
-    async def _reviewed(
-        self, values: Sequence[bytes], target: CustomKind
-    ) -> list[bytes]:  # fmt: skip
+    async def _reviewed(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
         version = self._review_version
         if not version:
             raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
@@ -171,9 +172,8 @@ class WebhookConversion(Conversion):
             endpoint_of, self._config, locate, lambda host: ANONYMOUS, services.itself, services.egress
         )
         return WebhookClient(
-            endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE,
-            user_agent="kube-apiserver-admission",
-        )  # fmt: skip
+            endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE, user_agent="kube-apiserver-admission"
+        )
 
 
 def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

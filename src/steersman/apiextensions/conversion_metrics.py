@@ -17,15 +17,18 @@ class ConversionMetrics:
         outcome = ("result", "failure_type")
         self._requests = Counter(
             "apiserver_conversion_webhook_request_total",
-            "Counter for conversion webhook requests with success/failure and failure error type", outcome,
-        )  # fmt: skip
+            "Counter for conversion webhook requests with success/failure and failure error type",
+            outcome,
+        )
         self._durations = Histogram(
             "apiserver_conversion_webhook_duration_seconds", "Conversion webhook request latency", _BUCKETS, outcome
         )
         self._by_definition = Histogram(
-            "apiserver_crd_conversion_webhook_duration_seconds", "CRD webhook conversion duration in seconds",
-            _LATENCY, ("crd_name", "from_version", "to_version", "succeeded"),
-        )  # fmt: skip
+            "apiserver_crd_conversion_webhook_duration_seconds",
+            "CRD webhook conversion duration in seconds",
+            _LATENCY,
+            ("crd_name", "from_version", "to_version", "succeeded"),
+        )
         registry.add(self._requests, self._durations, self._by_definition)
 
     def succeeded(self, definition: str, source: str, target: str, seconds: float) -> None:

@@ -138,8 +138,11 @@ def _plain(raw: bytes) -> dict[str, Any]:
 
 def _check_same(given: Any, kept: ObjectMeta) -> None:
     """Raises ReviewError if the object is not the one that was sent."""
-    for what, name, old in (("name", "name", kept.name), ("namespace", "namespace", kept.namespace),
-                            ("UID", "uid", kept.uid)):  # fmt: skip
+    for what, name, old in (
+        ("name", "name", kept.name),
+        ("namespace", "namespace", kept.namespace),
+        ("UID", "uid", kept.uid),
+    ):
         new = given.get(name) if isinstance(given, dict) else None
         new = new if isinstance(new, str) else ""
         if new != old:

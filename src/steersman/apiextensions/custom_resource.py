@@ -145,10 +145,16 @@ def _columns(version: Version) -> tuple[Column, ...]:
             column = PrinterColumn(each.type, each.json_path)
         except JSONPathError:
             break
-        columns.append(Column(
-            each.name, _cell(column, plain), type=each.type, priority=each.priority, format=each.format,
-            description=each.description or _DESCRIPTION.format(each.json_path),
-        ))  # fmt: skip
+        columns.append(
+            Column(
+                each.name,
+                _cell(column, plain),
+                type=each.type,
+                priority=each.priority,
+                format=each.format,
+                description=each.description or _DESCRIPTION.format(each.json_path),
+            )
+        )
     return tuple(columns)
 
 

@@ -129,9 +129,14 @@ class Definitions:
     """`start` begins, `stop` ends."""
 
     def __init__(
-        self, store: Store[CustomResourceDefinition], objects: Objects, serving: Serving, announcing: Announcing,
-        services: Services, metrics: ConversionMetrics,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store[CustomResourceDefinition],
+        objects: Objects,
+        serving: Serving,
+        announcing: Announcing,
+        services: Services,
+        metrics: ConversionMetrics,
+    ) -> None:
         self._store = store
         self._objects = objects
         self._serving = serving

@@ -71,12 +71,15 @@ class CustomScale:
             raise plain_internal(str(error)) from None
         return Scale(
             metadata=ObjectMeta(
-                name=metadata.name, namespace=metadata.namespace, uid=metadata.uid,
-                resource_version=metadata.resource_version, creation_timestamp=metadata.creation_timestamp,
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                creation_timestamp=metadata.creation_timestamp,
             ),
             spec=ScaleSpec(replicas=UNSET if wanted is None else wanted),
             status=ScaleStatus(replicas=there or 0, selector=selector or ""),
-        )  # fmt: skip
+        )
 
     def write(self, obj: OpenObject, view: Scale) -> None:
         """Puts the wanted number into `obj`. Raises StatusError 400 if there is none."""

@@ -130,7 +130,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 
     def _judged(
         self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
-    ) -> list[FieldError]:  # fmt: skip
+    ) -> list[FieldError]:
         structural = version.kind.structural
         errors = structural.validate_update(plain, before, correlated=correlated)
         errors += scale_errors(version.declared, new.content)
@@ -139,9 +139,15 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         return errors
 
     def _with_rules(
-        self, ctx: Context, version: Version, errors: list[FieldError], plain: dict[str, Any],
-        before: dict[str, Any] | None, correlated: Correlated | None, others: Iterable[FieldError] = (),
-    ) -> Iterator[FieldError]:  # fmt: skip
+        self,
+        ctx: Context,
+        version: Version,
+        errors: list[FieldError],
+        plain: dict[str, Any],
+        before: dict[str, Any] | None,
+        correlated: Correlated | None,
+        others: Iterable[FieldError] = (),
+    ) -> Iterator[FieldError]:
         """The errors there are, and those of the rules, unless these or `others` are of a kind that forbids them."""
         if not version.kind.structural.has_rules:
             return iter(errors)
@@ -181,7 +187,7 @@ class StatusStrategy(CustomResourceStrategy):
 
     def _judged(
         self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
-    ) -> list[FieldError]:  # fmt: skip
+    ) -> list[FieldError]:
         structural = version.kind.structural
         errors = structural.validate_status(plain, before, correlated=correlated)
         errors += scale_errors(version.declared, new.content, of_status=True)

@@ -37,10 +37,14 @@ def versions_of(definition: Declared) -> list[Version]:
     """All versions of a definition. Nothing is compiled yet."""
     names = definition.status.accepted_names
     versions = [
-        Version(each, CustomKind(GroupVersionKind(definition.spec.group, each.name, names.kind), names.list_kind,
-                                 each.schema_text))
+        Version(
+            each,
+            CustomKind(
+                GroupVersionKind(definition.spec.group, each.name, names.kind), names.list_kind, each.schema_text
+            ),
+        )
         for each in definition.spec.versions
-    ]  # fmt: skip
+    ]
     family = {each.kind.api_version: each.kind for each in versions}
     for each in versions:
         each.kind.family = family

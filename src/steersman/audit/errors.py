@@ -32,8 +32,11 @@ class Errors:
             lines.append(f"... and {len(records) - len(told)} more")
         logger.error(
             "Error in audit plugin '%s' affecting %d audit events: %s\nImpacted events:\n%s",
-            plugin, len(records), why, "\n".join(lines),
-        )  # fmt: skip
+            plugin,
+            len(records),
+            why,
+            "\n".join(lines),
+        )
 
 
 def _as_many_as_are_read(records: Sequence[bytes]) -> int:

@@ -58,10 +58,18 @@ def event_line(record: bytes, *, with_query: bool = True) -> str:
     response = "<deferred>" if event.response_status is None else str(event.response_status.code)
     uri = event.request_uri if with_query else event.request_uri.partition("?")[0]
     shown = (
-        ("id", event.audit_id), ("stage", event.stage), ("ip", next(iter(event.source_ips), "<unknown>")),
-        ("method", event.verb), ("user", username), ("groups", groups), ("as", as_user), ("asgroups", as_groups),
-        ("user-agent", event.user_agent), ("namespace", namespace or "<none>"), ("uri", uri),
-    )  # fmt: skip
+        ("id", event.audit_id),
+        ("stage", event.stage),
+        ("ip", next(iter(event.source_ips), "<unknown>")),
+        ("method", event.verb),
+        ("user", username),
+        ("groups", groups),
+        ("as", as_user),
+        ("asgroups", as_groups),
+        ("user-agent", event.user_agent),
+        ("namespace", namespace or "<none>"),
+        ("uri", uri),
+    )
     fields = " ".join(f"{name}={quote(value)}" for name, value in shown)
     return f'{_nano(event.request_received_timestamp)} AUDIT: {fields} response="{response}"'
 

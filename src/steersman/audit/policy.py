@@ -28,8 +28,11 @@ class Level(IntEnum):
 
 
 LEVELS: Final = {
-    "None": Level.NONE, "Metadata": Level.METADATA, "Request": Level.REQUEST, "RequestResponse": Level.REQUEST_RESPONSE,
-}  # fmt: skip
+    "None": Level.NONE,
+    "Metadata": Level.METADATA,
+    "Request": Level.REQUEST,
+    "RequestResponse": Level.REQUEST_RESPONSE,
+}
 _LABELS: Final = tuple((name,) for name in LEVELS)
 
 

@@ -59,21 +59,39 @@ class Auditor:
         return None if recorded.level is Level.NONE else recorded
 
     def begin(
-        self, recorded: Recorded, user: UserInfo | None, action: Action, *, about_resource: bool, audit_id: str,
-        uri: str, source_ips: list[str], user_agent: str, received: float,
-    ) -> Trail:  # fmt: skip
+        self,
+        recorded: Recorded,
+        user: UserInfo | None,
+        action: Action,
+        *,
+        about_resource: bool,
+        audit_id: str,
+        uri: str,
+        source_ips: list[str],
+        user_agent: str,
+        received: float,
+    ) -> Trail:
         """What a request leaves in the trail; it was `received` at this second of the monotonic clock."""
         event = Event(
-            level=recorded.labels[0], audit_id=audit_id, request_uri=uri, verb=action.verb, source_ips=source_ips,
-            user_agent=user_agent, request_received_timestamp=_timestamp(moment() - monotonic() + received),
-        )  # fmt: skip
+            level=recorded.labels[0],
+            audit_id=audit_id,
+            request_uri=uri,
+            verb=action.verb,
+            source_ips=source_ips,
+            user_agent=user_agent,
+            request_received_timestamp=_timestamp(moment() - monotonic() + received),
+        )
         if user is not None:
             event.user = event_user(user)
         if about_resource:
             event.object_ref = ObjectReference(
-                resource=action.resource, namespace=action.namespace, name=action.name, api_group=action.group,
-                api_version=action.version, subresource=action.subresource,
-            )  # fmt: skip
+                resource=action.resource,
+                namespace=action.namespace,
+                name=action.name,
+                api_group=action.group,
+                api_version=action.version,
+                subresource=action.subresource,
+            )
         return Trail(self, event, recorded, received)
 
     def later(self, waiting: Awaitable[bool] | None) -> None:
@@ -117,8 +135,20 @@ def event_user(user: UserInfo) -> EventUser:
 class Trail:
     """The event of one request, which is recorded anew at each stage."""
 
-    __slots__ = ("_annotations", "_auditor", "_event", "_late", "_latencies", "_pending", "_received",
-                 "_recorded", "_request", "_response", "level", "took")  # fmt: skip
+    __slots__ = (
+        "_annotations",
+        "_auditor",
+        "_event",
+        "_late",
+        "_latencies",
+        "_pending",
+        "_received",
+        "_recorded",
+        "_request",
+        "_response",
+        "level",
+        "took",
+    )
 
     def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, received: float) -> None:
         self._auditor = auditor
@@ -149,8 +179,11 @@ class Trail:
         if before != value:
             logger.warning(
                 'Failed to set annotations["%s"] to "%s" for audit:"%s", it has already been set to "%s"',
-                key, value, self._event.audit_id, before,
-            )  # fmt: skip
+                key,
+                value,
+                self._event.audit_id,
+                before,
+            )
 
     def annotate_at_end(self, annotations: Mapping[str, str]) -> None:
         """Adds annotations that are not there yet when a long answer begins."""

@@ -42,9 +42,11 @@ class Certificates:
     signed. `clock` gives seconds since the epoch."""
 
     def __init__(
-        self, authorities: frozenset[bytes] = frozenset(), exactly: frozenset[bytes] = frozenset(),
+        self,
+        authorities: frozenset[bytes] = frozenset(),
+        exactly: frozenset[bytes] = frozenset(),
         clock: Callable[[], float] = times.moment,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.authorities: Final = authorities
         self._exactly = exactly
         self._clock = clock
@@ -108,9 +110,7 @@ class Authorities:
         self._files = tuple(files)
         self._exactly = tuple(exactly)
         self._clock = clock
-        self._certificates = FollowedFiles(
-            (*self._files, *self._exactly), self._read_anew, _refused, first=self._read
-        )  # fmt: skip
+        self._certificates = FollowedFiles((*self._files, *self._exactly), self._read_anew, _refused, first=self._read)
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
         """See Vouching."""

@@ -33,9 +33,11 @@ class BootstrapTokens:
     """
 
     def __init__(
-        self, audiences: tuple[str, ...], secret: Callable[[str], BootstrapSecret | None],
+        self,
+        audiences: tuple[str, ...],
+        secret: Callable[[str], BootstrapSecret | None],
         clock: Callable[[], float] = times.moment,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._audiences = audiences
         self._secret = secret
         self._clock = clock

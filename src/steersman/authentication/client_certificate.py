@@ -46,9 +46,13 @@ class ClientCertificateAuthenticator:
     """
 
     def __init__(
-        self, roots: bytes | None = None, *, authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment, remaining: Callable[[float], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        roots: bytes | None = None,
+        *,
+        authorities: Vouching | None = None,
+        clock: Callable[[], float] = times.moment,
+        remaining: Callable[[float], None] | None = None,
+    ) -> None:
         """`remaining` is told the seconds until the certificate of a request ends, whoever has signed it."""
         self._remaining = remaining
         self._roots_pem = roots

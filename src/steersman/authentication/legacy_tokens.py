@@ -68,11 +68,17 @@ class LegacyTokens(SignedTokens):
     """
 
     def __init__(
-        self, keys: Callable[[], ServiceAccountKeys] | Verifiers, api_audiences: tuple[str, ...],
-        secret: Callable[[str, str], TokenSecret | None], account: Callable[[str, str], TokenAccount | None],
-        used: Callable[[str, str], None], metrics: ServiceAccountMetrics, *, looks_up: bool = True,
+        self,
+        keys: Callable[[], ServiceAccountKeys] | Verifiers,
+        api_audiences: tuple[str, ...],
+        secret: Callable[[str, str], TokenSecret | None],
+        account: Callable[[str, str], TokenAccount | None],
+        used: Callable[[str, str], None],
+        metrics: ServiceAccountMetrics,
+        *,
+        looks_up: bool = True,
         look_up: LookUp | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(keys, (ISSUER,), look_up)
         self._api_audiences = api_audiences
         self._secret = secret
@@ -135,9 +141,11 @@ def _check(claims: _LegacyClaims) -> None:
     if not claims.sub:
         raise AuthenticationError("sub claim is missing")
     for name, text in (
-        ("namespace", claims.namespace), ("secretName", claims.secret), ("serviceAccountName", claims.account),
+        ("namespace", claims.namespace),
+        ("secretName", claims.secret),
+        ("serviceAccountName", claims.account),
         ("serviceAccountUID", claims.account_uid),
-    ):  # fmt: skip
+    ):
         if not text:
             raise AuthenticationError(f"{name} claim is missing")
     if claims.sub != service_account_username(claims.namespace, claims.account):

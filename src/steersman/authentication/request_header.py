@@ -74,9 +74,13 @@ class RequestHeaderAuthenticator:
     are any."""
 
     def __init__(
-        self, headers: HeaderNames, authorities: Vouching, allowed_names: tuple[str, ...] = (), *,
+        self,
+        headers: HeaderNames,
+        authorities: Vouching,
+        allowed_names: tuple[str, ...] = (),
+        *,
         clock: Callable[[], float] = times.moment,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.headers = headers
         self._authorities = authorities
         self._allowed_names = frozenset(allowed_names)
@@ -109,7 +113,7 @@ class RequestHeaderAuthenticator:
                 raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
             known = self._known[der] = _Proxy(
                 name, certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
-            )  # fmt: skip
+            )
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return known

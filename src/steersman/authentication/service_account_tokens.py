@@ -138,12 +138,12 @@ class SignedTokens(ABC):
 
     async def _judge_later(
         self, preparing: Awaitable[TokenVerifier], token: str, key_id: str, audiences: tuple[str, ...]
-    ) -> TokenIdentity:  # fmt: skip
+    ) -> TokenIdentity:
         return await self._judge_beside(await preparing, token, key_id, audiences)
 
     async def _judge_beside(
         self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]
-    ) -> TokenIdentity:  # fmt: skip
+    ) -> TokenIdentity:
         """Many keys are tried beside the loop, for one token at a time."""
         if verifier.candidates(key_id) <= _FEW:
             claims = verifier.verify(token, key_id)

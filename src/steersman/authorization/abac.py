@@ -79,19 +79,22 @@ class AbacAuthorizer:
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """Follows the RuleResolver contract, in the order of the file."""
         held = [
-            policy for _, policy in sorted(self._named(user), key=lambda placed: placed[0])
+            policy
+            for _, policy in sorted(self._named(user), key=lambda placed: placed[0])
             if policy.namespace in (_ANY, namespace) and policy.is_for(user)
-        ]  # fmt: skip
+        ]
         return ResolvedRules(
             tuple(
                 PolicyRule(verbs=each.verbs, api_groups=[each.api_group], resources=[each.resource])
-                for each in held if each.resource
+                for each in held
+                if each.resource
             ),
             tuple(
                 PolicyRule(verbs=each.verbs, non_resource_urls=[each.non_resource_path])
-                for each in held if each.non_resource_path
+                for each in held
+                if each.non_resource_path
             ),
-        )  # fmt: skip
+        )
 
     def _named(self, user: UserInfo) -> Iterator[tuple[int, Policy]]:
         """The policies that name the user, or a group and no user, with their places in the file."""

@@ -87,9 +87,14 @@ def _of_v1beta1(spec: dict[str, Any]) -> Policy:
     if _ANY in (user, group):  # all who are authenticated
         user, group = "", ALL_AUTHENTICATED
     return Policy(
-        user, group, spec.get("readonly", False), spec.get("apiGroup", ""), spec.get("resource", ""),
-        spec.get("namespace", ""), spec.get("nonResourcePath", ""),
-    )  # fmt: skip
+        user,
+        group,
+        spec.get("readonly", False),
+        spec.get("apiGroup", ""),
+        spec.get("resource", ""),
+        spec.get("namespace", ""),
+        spec.get("nonResourcePath", ""),
+    )
 
 
 def _of_v0(given: dict[str, Any]) -> Policy:
@@ -99,6 +104,11 @@ def _of_v0(given: dict[str, Any]) -> Policy:
         user, group = "", ALL_AUTHENTICATED
     namespace, resource = given.get("namespace", ""), given.get("resource", "")
     return Policy(
-        user, group, given.get("readonly", False), _ANY, resource or _ANY, namespace or _ANY,
+        user,
+        group,
+        given.get("readonly", False),
+        _ANY,
+        resource or _ANY,
+        namespace or _ANY,
         "" if namespace or resource else _ANY,
-    )  # fmt: skip
+    )

@@ -36,9 +36,14 @@ MAX_LENGTH: Final = 10_000
 
 _EQUALITIES: Final = {fields.EQUALS: "In", fields.NOT_EQUALS: "NotIn"}
 _OPERATORS: Final = {
-    labels.IN: "In", labels.EQUALS: "In", labels.DOUBLE_EQUALS: "In", labels.NOT_IN: "NotIn",
-    labels.NOT_EQUALS: "NotIn", labels.EXISTS: "Exists", labels.DOES_NOT_EXIST: "DoesNotExist",
-}  # fmt: skip
+    labels.IN: "In",
+    labels.EQUALS: "In",
+    labels.DOUBLE_EQUALS: "In",
+    labels.NOT_IN: "NotIn",
+    labels.NOT_EQUALS: "NotIn",
+    labels.EXISTS: "Exists",
+    labels.DOES_NOT_EXIST: "DoesNotExist",
+}
 """Of selectors in reviews; there are no others, and what is left out only makes the question broader."""
 
 _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
@@ -72,10 +77,16 @@ class AccessReviewAuthorizer:
     """
 
     def __init__(
-        self, review: Review, *, allow_seconds: float = ALLOW_SECONDS, deny_seconds: float = DENY_SECONDS,
-        size: int = MAX_VERDICTS, clock: Callable[[], float] = times.monotonic,
-        on_error: Decision = Decision.NO_OPINION, match: Match | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        review: Review,
+        *,
+        allow_seconds: float = ALLOW_SECONDS,
+        deny_seconds: float = DENY_SECONDS,
+        size: int = MAX_VERDICTS,
+        clock: Callable[[], float] = times.monotonic,
+        on_error: Decision = Decision.NO_OPINION,
+        match: Match | None = None,
+    ) -> None:
         self._review = review
         self._on_error = on_error
         self._match = match
@@ -97,7 +108,7 @@ class AccessReviewAuthorizer:
 
     async def _asked_if_it_matches(
         self, match: Match, spec: SubjectAccessReviewSpec, attributes: Attributes
-    ) -> Verdict:  # fmt: skip
+    ) -> Verdict:
         matched = await match(spec)
         if matched.error:
             return Verdict(self._on_error, error=matched.error)
@@ -134,16 +145,23 @@ def review_spec(attributes: Attributes) -> SubjectAccessReviewSpec:
     """What is asked about an action."""
     user, action = attributes.user, attributes.action
     spec = SubjectAccessReviewSpec(
-        user=user.name, uid=user.uid, groups=list(user.groups),
+        user=user.name,
+        uid=user.uid,
+        groups=list(user.groups),
         extra={key: list(values) for key, values in user.extra.items()},
-    )  # fmt: skip
+    )
     if attributes.path is not None:
         spec.non_resource_attributes = NonResourceAttributes(path=attributes.path, verb=action.verb)
     else:
         spec.resource_attributes = ResourceAttributes(
-            namespace=action.namespace, verb=action.verb, group=action.group, version=action.version,
-            resource=action.resource, subresource=action.subresource, name=action.name,
-        )  # fmt: skip
+            namespace=action.namespace,
+            verb=action.verb,
+            group=action.group,
+            version=action.version,
+            resource=action.resource,
+            subresource=action.subresource,
+            name=action.name,
+        )
         _add_selectors(spec.resource_attributes, attributes)
     return spec
 
@@ -152,12 +170,14 @@ def _add_selectors(asked: ResourceAttributes, attributes: Attributes) -> None:
     selectors = attributes.selectors
     by_fields = [
         FieldSelectorRequirement(key=each.field, operator=operator, values=[each.value])
-        for each in selectors.fields if (operator := _EQUALITIES.get(each.operator))
-    ]  # fmt: skip
+        for each in selectors.fields
+        if (operator := _EQUALITIES.get(each.operator))
+    ]
     by_labels = [
         LabelSelectorRequirement(key=each.key, operator=operator, values=list(each.values))
-        for each in selectors.labels if (operator := _OPERATORS.get(each.operator))
-    ]  # fmt: skip
+        for each in selectors.labels
+        if (operator := _OPERATORS.get(each.operator))
+    ]
     if by_fields:
         asked.field_selector = FieldSelectorAttributes(requirements=by_fields)
     if by_labels:
@@ -177,7 +197,13 @@ def _verdict(status: SubjectAccessReviewStatus) -> Verdict:
 def _length(attributes: Attributes) -> int:
     action = attributes.action
     texts = (
-        action.namespace, action.verb, action.group, action.version, action.resource, action.subresource, action.name,
+        action.namespace,
+        action.verb,
+        action.group,
+        action.version,
+        action.resource,
+        action.subresource,
+        action.name,
         attributes.path or "",
-    )  # fmt: skip
+    )
     return sum(map(len, texts))

@@ -48,16 +48,25 @@ def _of_texts(name: str, *fields: str, **others: DeclaredType) -> DeclaredType:
 
 _REQUIREMENTS: Final = declared_list(_of_texts("SelectorRequirement", "key", "operator", values=_TEXTS), _UNLIMITED)
 _SPEC: Final = _of_texts(
-    "SubjectAccessReviewSpec", "user", "uid",
+    "SubjectAccessReviewSpec",
+    "user",
+    "uid",
     groups=_TEXTS,
     extra=declared_map(declared.STRING, _TEXTS, _UNLIMITED),
     resourceAttributes=_of_texts(
-        "ResourceAttributes", "namespace", "verb", "group", "version", "resource", "subresource", "name",
+        "ResourceAttributes",
+        "namespace",
+        "verb",
+        "group",
+        "version",
+        "resource",
+        "subresource",
+        "name",
         fieldSelector=_of_texts("FieldSelectorAttributes", "rawSelector", requirements=_REQUIREMENTS),
         labelSelector=_of_texts("LabelSelectorAttributes", "rawSelector", requirements=_REQUIREMENTS),
     ),
     nonResourceAttributes=_of_texts("NonResourceAttributes", "path", "verb"),
-)  # fmt: skip
+)
 
 
 @cache
@@ -159,9 +168,14 @@ def _plain(spec: SubjectAccessReviewSpec) -> dict[str, Any]:
 
 def _plain_resource(resource: ResourceAttributes) -> dict[str, Any]:
     plain: dict[str, Any] = {
-        "namespace": resource.namespace, "verb": resource.verb, "group": resource.group, "version": resource.version,
-        "resource": resource.resource, "subresource": resource.subresource, "name": resource.name,
-    }  # fmt: skip
+        "namespace": resource.namespace,
+        "verb": resource.verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.resource,
+        "subresource": resource.subresource,
+        "name": resource.name,
+    }
     if resource.field_selector is not None:
         plain["fieldSelector"] = _plain_selector(resource.field_selector)
     if resource.label_selector is not None:

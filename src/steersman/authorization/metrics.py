@@ -80,8 +80,9 @@ class WebhookMetrics:
         )
         self.failed_open: Final = Counter(
             "apiserver_authorization_webhook_evaluations_fail_open_total",
-            "[ALPHA] NoOpinion results due to webhook timeout or error.", _NAMES,
-        )  # fmt: skip
+            "[ALPHA] NoOpinion results due to webhook timeout or error.",
+            _NAMES,
+        )
         self.condition_errors: Final = Counter(
             "apiserver_authorization_match_condition_evaluation_errors_total",
             "[ALPHA] Total number of errors when an authorization webhook encounters a match condition error split by "
@@ -97,12 +98,17 @@ class WebhookMetrics:
         self.condition_durations: Final = Histogram(
             "apiserver_authorization_match_condition_evaluation_seconds",
             "[ALPHA] Authorization match condition evaluation time in seconds, split by authorizer type and name.",
-            _OF_CONDITIONS, _TYPES,
-        )  # fmt: skip
+            _OF_CONDITIONS,
+            _TYPES,
+        )
         registry.add(
-            self.evaluations, self.durations, self.failed_open, self.condition_errors, self.exclusions,
+            self.evaluations,
+            self.durations,
+            self.failed_open,
+            self.condition_errors,
+            self.exclusions,
             self.condition_durations,
-        )  # fmt: skip
+        )
 
 
 class Counted:

@@ -194,9 +194,14 @@ class RbacAuthorizer:
         user, action, path = attributes.user, attributes.action, attributes.path
         if path is None:
             key: _Key = (
-                action.namespace, user.name, user.groups, action.verb, action.group, action.resource,
+                action.namespace,
+                user.name,
+                user.groups,
+                action.verb,
+                action.group,
+                action.resource,
                 action.subresource,
-            )  # fmt: skip
+            )
         else:
             key = (action.namespace, user.name, user.groups, action.verb, path)
         judgement = self._judgements[key]

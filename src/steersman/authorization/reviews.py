@@ -27,8 +27,11 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 
 _LABEL_OPERATORS: Final = {
-    "In": labels.IN, "NotIn": labels.NOT_IN, "Exists": labels.EXISTS, "DoesNotExist": labels.DOES_NOT_EXIST,
-}  # fmt: skip
+    "In": labels.IN,
+    "NotIn": labels.NOT_IN,
+    "Exists": labels.EXISTS,
+    "DoesNotExist": labels.DOES_NOT_EXIST,
+}
 
 R = TypeVar("R")
 _Parsed = tuple[tuple[R, ...], str]
@@ -98,9 +101,14 @@ def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attrib
     field_requirements, field_error = _field_selector(resource.field_selector)
     label_requirements, label_error = _label_selector(resource.label_selector)
     action = Action(
-        resource.verb, resource.group, resource.version or "*", resource.resource, resource.subresource,
-        resource.namespace, resource.name,
-    )  # fmt: skip
+        resource.verb,
+        resource.group,
+        resource.version or "*",
+        resource.resource,
+        resource.subresource,
+        resource.namespace,
+        resource.name,
+    )
     limits = Selectors(field_requirements, field_error, label_requirements, label_error)
     return Attributes(user, action, limits=limits)
 

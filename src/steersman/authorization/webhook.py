@@ -77,7 +77,7 @@ class WebhookReviews:
 
     def __init__(
         self, client: WebhookClient, version: str, name: str, metrics: WebhookMetrics, *, fails_open: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._client = client
         self._version = version
         self._name = name
@@ -116,9 +116,13 @@ class WebhookReviews:
         if self._version != _V1BETA1:
             return encode(SubjectAccessReview(kind=_KIND, api_version=version, spec=spec)) + b"\n"
         older = _SpecV1beta1(
-            resource_attributes=spec.resource_attributes, non_resource_attributes=spec.non_resource_attributes,
-            user=spec.user, group=spec.groups, extra=spec.extra, uid=spec.uid,
-        )  # fmt: skip
+            resource_attributes=spec.resource_attributes,
+            non_resource_attributes=spec.non_resource_attributes,
+            user=spec.user,
+            group=spec.groups,
+            extra=spec.extra,
+            uid=spec.uid,
+        )
         return msgspec.json.encode(_ReviewV1beta1(_KIND, version, older)) + b"\n"
 
     async def _read(self, data: bytes) -> SubjectAccessReview:

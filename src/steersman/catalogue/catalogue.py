@@ -88,9 +88,13 @@ class Catalogue:
     # Changes
 
     def put(
-        self, bound: BoundResource[Any], storage: ResourceStorage, *,
-        serves: Serves = lambda group, version, plural: True, announced: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        bound: BoundResource[Any],
+        storage: ResourceStorage,
+        *,
+        serves: Serves = lambda group, version, plural: True,
+        announced: bool = True,
+    ) -> None:
         """Serves a resource from its storage from now on, in the versions for which `serves` says so, with those of its
         verbs that the storage can do.
 
@@ -122,8 +126,9 @@ class Catalogue:
             if resource.by_definition:
                 self.defined[each.group, each.version, resource.plural] = DefinedRoutes(
                     [route for route in routes.values() if route.version == each.version],
-                    namespaced=resource.namespaced, warning=each.deprecation_warning,
-                )  # fmt: skip
+                    namespaced=resource.namespaced,
+                    warning=each.deprecation_warning,
+                )
             self.mapper.add(each)  # whoever judges requests finds what they are about, announced or not
         if announced or known is not None:
             self._announce(entry, *([known] if known is not None else []))

@@ -46,12 +46,14 @@ def listed_versions(catalogue: Catalogue) -> list[ListedVersion]:
     """All group versions in the order of discovery."""
     return [
         ListedVersion(
-            group.name, version, catalogue.resources(group.name, version),
+            group.name,
+            version,
+            catalogue.resources(group.name, version),
             catalogue.remote_discovery(group.name).get(version, b""),
         )
         for group in catalogue.listed_groups()
         for version in group.versions
-    ]  # fmt: skip
+    ]
 
 
 class ResourceKinds:

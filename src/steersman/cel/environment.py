@@ -85,10 +85,31 @@ Constructors = Callable[[str], Constructed | None]
 
 
 # Names that are not field names in the text of an expression; schemas have them as `__name__`.
-_RESERVED_FIELDS: Final = frozenset({
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
-    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
-})  # fmt: skip
+_RESERVED_FIELDS: Final = frozenset(
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    }
+)
 
 
 class Environment:

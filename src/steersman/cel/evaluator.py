@@ -659,9 +659,14 @@ def _restore(variables: dict[str, Any], outer: dict[str, Any], names: tuple[str,
 
 
 _NO_INDEX: Final = {
-    type(None): "types.Null", bytes: "types.Bytes", list: "*types.baseList", Map: "*types.baseMap",
-    Type: "*types.Type", Duration: "types.Duration", Timestamp: "types.Timestamp",
-}  # fmt: skip
+    type(None): "types.Null",
+    bytes: "types.Bytes",
+    list: "*types.baseList",
+    Map: "*types.baseMap",
+    Type: "*types.Type",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+}
 """What no constant index is, as Go names it."""
 
 

@@ -7,10 +7,35 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 SYMBOLS: Final = {
-    "==": 1, "!=": 2, "in": 3, "<": 4, "<=": 5, ">=": 6, ">": 7, "&&": 8, "||": 9, "[": 10, "]": 11, "{": 12, "}": 13,
-    "(": 14, ")": 15, ".": 16, ",": 17, "-": 18, "!": 19, "?": 20, ":": 21, "+": 22, "*": 23, "/": 24, "%": 25,
-    "true": 26, "false": 27, "null": 28,
-}  # fmt: skip
+    "==": 1,
+    "!=": 2,
+    "in": 3,
+    "<": 4,
+    "<=": 5,
+    ">=": 6,
+    ">": 7,
+    "&&": 8,
+    "||": 9,
+    "[": 10,
+    "]": 11,
+    "{": 12,
+    "}": 13,
+    "(": 14,
+    ")": 15,
+    ".": 16,
+    ",": 17,
+    "-": 18,
+    "!": 19,
+    "?": 20,
+    ":": 21,
+    "+": 22,
+    "*": 23,
+    "/": 24,
+    "%": 25,
+    "true": 26,
+    "false": 27,
+    "null": 28,
+}
 """Tokens that have one text. The numbers are the order in which messages name what was expected."""
 
 EOF: Final = -1

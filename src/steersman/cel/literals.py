@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 _SIMPLE: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"',
-    "`": "`", "?": "?",
-}  # fmt: skip
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "`": "`",
+    "?": "?",
+}
 _LENGTHS: Final = {"x": 2, "X": 2, "u": 4, "U": 8}
 _INVALID_POINT: Final = "invalid unicode code point"
 _CANNOT: Final = "unable to unescape string"

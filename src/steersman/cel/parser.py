@@ -37,10 +37,31 @@ MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
 """How deep each rule of the grammar may be nested."""
 
-RESERVED: Final = frozenset({
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let",
-    "loop", "package", "namespace", "null", "return", "true", "var", "void", "while",
-})  # fmt: skip
+RESERVED: Final = frozenset(
+    {
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    }
+)
 """Names that may be fields but not variables."""
 
 _LBRACKET, _RBRACKET, _LBRACE, _RBRACE = SYMBOLS["["], SYMBOLS["]"], SYMBOLS["{"], SYMBOLS["}"]

@@ -40,9 +40,26 @@ _TOKEN: Final = re.compile(
 _IN_CLASS: Final = re.compile(_CLASS_PART, re.ASCII)
 
 _UNICODE: Final = {
-    "L": 1200, "Ll": 890, "Lo": 1000, "Lu": 850, "Lm": 260, "M": 740, "Mc": 440, "Mn": 810, "N": 480, "Nd": 270,
-    "No": 280, "P": 590, "Po": 560, "S": 560, "So": 440, "Common": 410, "Lt": 40, "Z": 40, "Zs": 40,
-}  # fmt: skip
+    "L": 1200,
+    "Ll": 890,
+    "Lo": 1000,
+    "Lu": 850,
+    "Lm": 260,
+    "M": 740,
+    "Mc": 440,
+    "Mn": 810,
+    "N": 480,
+    "Nd": 270,
+    "No": 280,
+    "P": 590,
+    "Po": 560,
+    "S": 560,
+    "So": 440,
+    "Common": 410,
+    "Lt": 40,
+    "Z": 40,
+    "Zs": 40,
+}
 """Instructions for a class of characters, also of those that are not in it, by its name."""
 _OTHER_UNICODE: Final = 200
 _RANGE: Final = 6
@@ -59,8 +76,16 @@ class _Part:
     """What has been read of a group: sizes of instructions, optional copies, and height of the tree."""
 
     __slots__ = (
-        "branches", "captures", "choices", "height", "items", "last_choices", "last_height", "last_size", "size",
-    )  # fmt: skip
+        "branches",
+        "captures",
+        "choices",
+        "height",
+        "items",
+        "last_choices",
+        "last_height",
+        "last_size",
+        "size",
+    )
 
     def __init__(self, captures: int) -> None:
         self.captures = captures

@@ -36,11 +36,32 @@ _BY_SMALLER: Final = frozenset(
 )
 
 
-_OWN: Final = frozenset({
-    Operator.NOT, Operator.NOT_EQUALS, Operator.LESS, Operator.LESS_EQUALS, Operator.GREATER, Operator.GREATER_EQUALS,
-    Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY, Operator.DIVIDE, Operator.MODULO, Operator.NEGATE, Operator.IN,
-    "size", "startsWith", "endsWith", "contains", "matches", "string", "int", "double", "bool",
-})  # fmt: skip
+_OWN: Final = frozenset(
+    {
+        Operator.NOT,
+        Operator.NOT_EQUALS,
+        Operator.LESS,
+        Operator.LESS_EQUALS,
+        Operator.GREATER,
+        Operator.GREATER_EQUALS,
+        Operator.ADD,
+        Operator.SUBTRACT,
+        Operator.MULTIPLY,
+        Operator.DIVIDE,
+        Operator.MODULO,
+        Operator.NEGATE,
+        Operator.IN,
+        "size",
+        "startsWith",
+        "endsWith",
+        "contains",
+        "matches",
+        "string",
+        "int",
+        "double",
+        "bool",
+    }
+)
 """Functions of the language, for which no library has other rules."""
 
 

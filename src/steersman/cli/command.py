@@ -73,9 +73,14 @@ def _is_all_wanted(context: click.Context) -> bool:
 
 
 _HELP_ALL: Final = Option(
-    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all_help, section="Global",
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all_help,
+    section="Global",
     help=f"show all {len(FLAGS)} flags of the server, kube-apiserver's own",
-)  # fmt: skip
+)
 
 
 class FlagsCommand(SectionedCommand):
@@ -86,9 +91,12 @@ class FlagsCommand(SectionedCommand):
     """
 
     def __init__(
-        self, *arguments: Any, defaults: Mapping[str, str] | None = None, most_used: Sequence[str] = (),
+        self,
+        *arguments: Any,
+        defaults: Mapping[str, str] | None = None,
+        most_used: Sequence[str] = (),
         **attributes: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
         settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]}
         super().__init__(*arguments, **{**attributes, "context_settings": settings})
@@ -151,9 +159,13 @@ def _option(name: str, flag: Flag) -> click.Option:
         click.Path() if flag.read in (file, one_file) else click.Path(file_okay=False) if flag.read is folder else None
     )
     return click.Option(
-        names, help=flag.help, type=kind, multiple=flag.repeats, shell_complete=_values(flag) if flag.values else None,
+        names,
+        help=flag.help,
+        type=kind,
+        multiple=flag.repeats,
+        shell_complete=_values(flag) if flag.values else None,
         is_flag=flag.boolean,
-    )  # fmt: skip
+    )
 
 
 def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

@@ -33,7 +33,8 @@ _OPTIONS: Final = (
     _accounts("--root-ca-file", type=_File, help="Certificates by which pods verify the API server."),
     _accounts("--service-account-private-key-file", type=_File, help="Signs tokens in secrets of service accounts."),
     _accounts(
-        "--legacy-service-account-token-clean-up-period", default="8760h0m0s",
+        "--legacy-service-account-token-clean-up-period",
+        default="8760h0m0s",
         help="How long after its last use a token is taken back that was made for an account.",
     ),
     _signing("--cluster-signing-cert-file", type=_File, help="The authority of all signers of certificates."),
@@ -44,7 +45,8 @@ _OPTIONS: Final = (
         for part in ("cert", "key")
     ),
     _signing(
-        "--cluster-signing-duration", default="8760h0m0s",
+        "--cluster-signing-duration",
+        default="8760h0m0s",
         help="How long signed certificates last, unless less is asked for.",
     ),
     _addresses("--allocate-node-cidrs", is_flag=True, help="Give nodes addresses for their pods."),
@@ -53,7 +55,7 @@ _OPTIONS: Final = (
     _addresses("--node-cidr-mask-size", type=int, default=0, help="Bits of a node's network.  [default: 24; 64]"),
     _addresses("--node-cidr-mask-size-ipv4", type=int, default=0, help="The same, of IPv4 beside IPv6."),
     _addresses("--node-cidr-mask-size-ipv6", type=int, default=0, help="The same, of IPv6 beside IPv4."),
-)  # fmt: skip
+)
 
 
 class SettingsError(Exception):

@@ -35,9 +35,14 @@ from steersman.cli.serve import fail
 @log_options
 @leader_elect_option
 def controllers(
-    kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, verbosity: int,
-    logging_format: str, **given: Any,
-) -> None:  # fmt: skip
+    kubeconfig: Path,
+    names: tuple[str, ...],
+    use_service_account_credentials: bool,
+    leader_elect: bool,
+    verbosity: int,
+    logging_format: str,
+    **given: Any,
+) -> None:
     """Run the controllers of kube-controller-manager on any API server.
 
     The lease kube-system/kube-controller-manager says which instance works: beside a kube-controller-manager that runs,

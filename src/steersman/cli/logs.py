@@ -140,9 +140,7 @@ def _valid(text: str) -> str:
     return _bounded(text).encode("utf-8", "replace").decode()
 
 
-def log_start(
-    options: Options, url: str, seconds: float, usual: Mapping[str, str], own: Mapping[str, str]
-) -> None:  # fmt: skip
+def log_start(options: Options, url: str, seconds: float, usual: Mapping[str, str], own: Mapping[str, str]) -> None:
     """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults.
 
     `usual` are defaults of the command that are not those of Options, `own` flags of the command that Options has not.
@@ -154,17 +152,31 @@ def log_start(
         NOTICE,
         "steersman %s (Kubernetes v%s.%s.%s, Python %s) serves on %s, ready after %.1f s: process=%d folder=%s "
         "storage=%s flags=[%s]",
-        steersman.__version__, MAJOR, MINOR, PATCH, sys.version.split(" ", 1)[0], url, seconds, os.getpid(),
-        options.data_dir, storage_of(options), " ".join(flags),
-    )  # fmt: skip
+        steersman.__version__,
+        MAJOR,
+        MINOR,
+        PATCH,
+        sys.version.split(" ", 1)[0],
+        url,
+        seconds,
+        os.getpid(),
+        options.data_dir,
+        storage_of(options),
+        " ".join(flags),
+    )
 
 
 def log_work(kubeconfig: Path, url: str) -> None:
     """Log one line about controllers, or a scheduler, that begin to work on a server elsewhere."""
     logger.log(
-        NOTICE, "steersman %s (Python %s) begins to work on %s: process=%d kubeconfig=%s", steersman.__version__,
-        sys.version.split(" ", 1)[0], url, os.getpid(), kubeconfig,
-    )  # fmt: skip
+        NOTICE,
+        "steersman %s (Python %s) begins to work on %s: process=%d kubeconfig=%s",
+        steersman.__version__,
+        sys.version.split(" ", 1)[0],
+        url,
+        os.getpid(),
+        kubeconfig,
+    )
 
 
 def storage_of(options: Options) -> str:

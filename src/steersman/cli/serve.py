@@ -41,10 +41,15 @@ class Started(Protocol):
 
 
 def run(
-    options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None,
-    make: Callable[[Options], Started] | None = None, ready: Callable[[Address], None] | None = None,
-    usual: Mapping[str, str] | None = None, own: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+    options: Options,
+    *,
+    program: str = "steersman",
+    tied_to: socket.socket | None = None,
+    make: Callable[[Options], Started] | None = None,
+    ready: Callable[[Address], None] | None = None,
+    usual: Mapping[str, str] | None = None,
+    own: Mapping[str, str] | None = None,
+) -> None:
     """Serves until a signal, or the end of the connection that the server is `tied_to`; `make` says what, by default a
     control plane. `ready` is called when it is, and says so; by default in one line. `usual` are the command's own
     defaults of flags, and `own` its own flags that were given, for the log.
@@ -146,9 +151,12 @@ def ready_line(address: Address) -> str:
 
 
 def _run(
-    options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started],
-    ready: Callable[[Address], None], ending: Callable[[str], None],
-) -> int:  # fmt: skip
+    options: Options,
+    tied_to: socket.socket | None,
+    make: Callable[[Options], Started],
+    ready: Callable[[Address], None],
+    ending: Callable[[str], None],
+) -> int:
     import uvloop
 
     collecting = gc.isenabled()
@@ -162,9 +170,11 @@ def _run(
 
 
 async def _serve(
-    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None],
+    make: Callable[[], Started],
+    tied_to: socket.socket | None,
+    ready: Callable[[Address], None],
     ending: Callable[[str], None],
-) -> int:  # fmt: skip
+) -> int:
     loop = asyncio.get_running_loop()
     let_go = own_threads(loop)
     stop = asyncio.Event()

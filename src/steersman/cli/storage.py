@@ -25,9 +25,11 @@ _MIB: Final = 1 << 20
 
 def _data_dir(command: Command) -> Command:
     return click.option(
-        "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder",
+        "--data-dir",
+        type=AbsolutePath(file_okay=False),
+        metavar="folder",
         help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
-    )(command)  # fmt: skip
+    )(command)
 
 
 def _of_etcd(command: Command) -> Command:
@@ -95,9 +97,10 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
 @storage.command()
 @_data_dir
 @click.option(
-    "--accept-data-loss", is_flag=True,
+    "--accept-data-loss",
+    is_flag=True,
     help="make a new file of all that is sound; the damaged one is kept as steersman.db.damaged",
-)  # fmt: skip
+)
 def check(data_dir: Path | None, accept_data_loss: bool) -> None:
     """Look whether the SQLite storage is what was written, and exit with 1 if it is not.
 
@@ -197,9 +200,11 @@ async def _with_cluster(etcd: dict[str, str], copy: Callable[[Cluster], Awaitabl
     if not prefix or not servers:
         raise OptionsError("--etcd-servers and --etcd-prefix: neither may be empty")
     options = Options(
-        data_dir=default_data_dir(), etcd_cafile=etcd["etcd_cafile"], etcd_certfile=etcd["etcd_certfile"],
+        data_dir=default_data_dir(),
+        etcd_cafile=etcd["etcd_cafile"],
+        etcd_certfile=etcd["etcd_certfile"],
         etcd_keyfile=etcd["etcd_keyfile"],
-    )  # fmt: skip
+    )
     tls = tls_context(options, servers)
     try:
         cluster = Cluster(servers, tls, f"/{prefix}")

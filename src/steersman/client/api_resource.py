@@ -130,9 +130,11 @@ class ObjectList(Generic[T]):
 
 def _list_decoder(cls: Any) -> msgspec.json.Decoder[Any]:
     members: list[Any] = [
-        ("kind", str, ""), ("api_version", str, ""), ("metadata", ListMeta, msgspec.field(default_factory=ListMeta)),
+        ("kind", str, ""),
+        ("api_version", str, ""),
+        ("metadata", ListMeta, msgspec.field(default_factory=ListMeta)),
         ("items", list[cls] | None, None),
-    ]  # fmt: skip
+    ]
     return decoder(msgspec.defstruct(f"{cls.__name__}List", members, rename="camel", kw_only=True))
 
 

@@ -84,28 +84,48 @@ class Client:
         return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
     async def list(
-        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
-        resource_version: str = "", limit: int = 0, continue_token: str = "",
-    ) -> ObjectList[T]:  # fmt: skip
+        self,
+        resource: APIResource[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList[T]:
         """Objects of a namespace, or of all; at most `limit`, from where a list before said that there are more."""
         target = _target(
-            resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector,
-            resourceVersion=resource_version, limit=limit or "", **{"continue": continue_token},
-        )  # fmt: skip
+            resource.path(namespace),
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            resourceVersion=resource_version,
+            limit=limit or "",
+            **{"continue": continue_token},
+        )
         return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
 
     async def each(
-        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        self,
+        resource: APIResource[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
         page: int = 500,
-    ) -> AsyncIterator[T]:  # fmt: skip
+    ) -> AsyncIterator[T]:
         """All objects, a page at a time. Raises StatusError: Expired if that takes longer than history is kept,
         InternalError if there is no end of pages."""
         token = ""
         for _ in range(_MOST_PAGES):
             found = await self.list(
-                resource, namespace, label_selector=label_selector, field_selector=field_selector, limit=page,
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=page,
                 continue_token=token,
-            )  # fmt: skip
+            )
             for obj in found.items:
                 yield obj
             token = found.metadata.continue_
@@ -140,16 +160,28 @@ class Client:
         return await self.update(resource, obj, "status")
 
     async def patch(
-        self, resource: APIResource[T], name: str, namespace: str, patch: object, *,
-        media: str = MERGE_PATCH, subresource: str = "",
-    ) -> T:  # fmt: skip
+        self,
+        resource: APIResource[T],
+        name: str,
+        namespace: str,
+        patch: object,
+        *,
+        media: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> T:
         """Changes an object by a patch of plain data."""
         return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def change(
-        self, resource: APIResource[Any], name: str, namespace: str, patch: object, *,
-        media: str = MERGE_PATCH, subresource: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        resource: APIResource[Any],
+        name: str,
+        namespace: str,
+        patch: object,
+        *,
+        media: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> None:
         """The same for who follows the object anyway, and does not look at the answer."""
         await self._patch(resource, name, namespace, patch, media, subresource)
 
@@ -160,14 +192,22 @@ class Client:
         return await self._ask("PATCH", target, resource.accept(), encode(patch), media)
 
     async def apply(
-        self, resource: APIResource[T], name: str, namespace: str, configuration: dict[str, Any], *,
-        manager: str = "", force: bool = True, subresource: str = "",
-    ) -> T:  # fmt: skip
+        self,
+        resource: APIResource[T],
+        name: str,
+        namespace: str,
+        configuration: dict[str, Any],
+        *,
+        manager: str = "",
+        force: bool = True,
+        subresource: str = "",
+    ) -> T:
         """Server-side apply of a configuration, which says kind and apiVersion; `manager` is another one than usual."""
         target = _target(
-            resource.path(namespace, name, subresource), fieldManager=manager or self.manager,
+            resource.path(namespace, name, subresource),
+            fieldManager=manager or self.manager,
             force="true" if force else "",
-        )  # fmt: skip
+        )
         return await _decoded(
             resource, await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
         )
@@ -180,9 +220,14 @@ class Client:
         await self._ask("DELETE", resource.path(namespace, name), "application/json", body)
 
     async def delete_collection(
-        self, resource: APIResource[Any], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        self,
+        resource: APIResource[Any],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
         options: DeleteOptions | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Deletes the objects of a namespace, or all."""
         target = _target(resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector)
         body = b"" if options is None else _delete_options(options)
@@ -190,20 +235,32 @@ class Client:
 
     @asynccontextmanager
     async def watch(
-        self, resource: APIResource[T], namespace: str = "", *, resource_version: str = "", label_selector: str = "",
-        field_selector: str = "", seconds: int = 0, initial_events: bool = False,
-    ) -> AsyncIterator[AsyncIterator[Sequence[Event[T]]]]:  # fmt: skip
+        self,
+        resource: APIResource[T],
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        seconds: int = 0,
+        initial_events: bool = False,
+    ) -> AsyncIterator[AsyncIterator[Sequence[Event[T]]]]:
         """Events after a version, in the batches they come in; with `initial_events` those of every object first, then
         a bookmark that says so (annotation `k8s.io/initial-events-end`).
 
         Raises StatusError, at the beginning and where the server ends a watch with an error (Expired).
         """
         target = _target(
-            resource.path(namespace), watch="1", allowWatchBookmarks="true", resourceVersion=resource_version,
-            labelSelector=label_selector, fieldSelector=field_selector, timeoutSeconds=seconds or "",
+            resource.path(namespace),
+            watch="1",
+            allowWatchBookmarks="true",
+            resourceVersion=resource_version,
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            timeoutSeconds=seconds or "",
             sendInitialEvents="true" if initial_events else "",
             resourceVersionMatch="NotOlderThan" if initial_events else "",
-        )  # fmt: skip
+        )
         response = await self._open("GET", target, resource.accept())
         try:
             yield _events(resource, response)

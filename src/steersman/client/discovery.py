@@ -52,5 +52,5 @@ def _resources(group: str, version: dict[str, Any]) -> Iterator[Served]:
         kind = (each.get("responseKind") or {}).get("kind", "")
         resource = APIResource(
             group, version["version"], each["resource"], kind, PartialObjectMetadata, each.get("scope") == "Namespaced"
-        )  # fmt: skip
+        )
         yield Served(resource, frozenset(each.get("verbs") or ()))

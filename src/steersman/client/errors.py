@@ -32,20 +32,39 @@ def seconds_of(retry_after: str) -> int | None:
 def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
     """The error that a Status tells of."""
     details = status.get("details") or {}
-    causes = [Cause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
-              for each in details.get("causes") or ()]  # fmt: skip
+    causes = [
+        Cause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
+        for each in details.get("causes") or ()
+    ]
     return StatusError(
-        status.get("code") or code, status.get("reason", ""), status.get("message", ""), name=details.get("name", ""),
-        group=details.get("group", ""), kind=details.get("kind", ""), uid=details.get("uid", ""), causes=causes,
+        status.get("code") or code,
+        status.get("reason", ""),
+        status.get("message", ""),
+        name=details.get("name", ""),
+        group=details.get("group", ""),
+        kind=details.get("kind", ""),
+        uid=details.get("uid", ""),
+        causes=causes,
         retry_after=details.get("retryAfterSeconds") or 0,
-    )  # fmt: skip
+    )
 
 
 _REASONS: Final = {
-    400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-    409: "Conflict", 410: "Gone", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid",
-    429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
-}  # fmt: skip
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 def is_not_found(error: StatusError) -> bool:

@@ -48,9 +48,13 @@ def reference(resource: APIResource[Any], obj: Object) -> ObjectReference:
     """Which object an event is about."""
     metadata = obj.metadata
     return ObjectReference(
-        kind=resource.kind, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid,
-        api_version=resource.api_version, resource_version=metadata.resource_version,
-    )  # fmt: skip
+        kind=resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=resource.api_version,
+        resource_version=metadata.resource_version,
+    )
 
 
 @dataclass(slots=True)
@@ -183,9 +187,15 @@ class Broadcaster:
     async def _write(self, event: Event) -> None:
         combined = event.message.startswith("(combined from")
         key = (
-            event.source.component, event.source.host, event.involved_object.uid, event.involved_object.name,
-            event.involved_object.field_path, event.type, event.reason, "" if combined else _short(event.message),
-        )  # fmt: skip
+            event.source.component,
+            event.source.host,
+            event.involved_object.uid,
+            event.involved_object.name,
+            event.involved_object.field_path,
+            event.type,
+            event.reason,
+            "" if combined else _short(event.message),
+        )
         told: _Told | None = self._told.get(key)
         if told is not None:
             patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
@@ -201,9 +211,9 @@ class Broadcaster:
                 return
         await self._client.create(EVENTS, event)
         self._told.pop(key, None)
-        self._told.use(key, lambda: _Told(
-            event.metadata.name, event.metadata.namespace, event.count, event.first_timestamp or ""
-        ))  # fmt: skip
+        self._told.use(
+            key, lambda: _Told(event.metadata.name, event.metadata.namespace, event.count, event.first_timestamp or "")
+        )
 
 
 def _short(message: str) -> str:
@@ -221,8 +231,18 @@ class _ComponentRecorder:
     def event(self, about: ObjectReference, type_: str, reason: str, message: str) -> None:
         now, nanoseconds = times.now(), int(times.moment() * 1e9)
         metadata = ObjectMeta(name=f"{about.name}.{nanoseconds:x}", namespace=about.namespace or "default")
-        self._broadcaster.put(Event(
-            metadata=metadata, involved_object=about,
-            reason=reason, message=message, source=self._source, first_timestamp=now, last_timestamp=now, count=1,
-            type=type_, reporting_component=self._source.component, reporting_instance=self._source.host,
-        ))  # fmt: skip
+        self._broadcaster.put(
+            Event(
+                metadata=metadata,
+                involved_object=about,
+                reason=reason,
+                message=message,
+                source=self._source,
+                first_timestamp=now,
+                last_timestamp=now,
+                count=1,
+                type=type_,
+                reporting_component=self._source.component,
+                reporting_instance=self._source.host,
+            )
+        )

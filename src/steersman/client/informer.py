@@ -53,9 +53,15 @@ class Informer(Generic[O]):
     """
 
     def __init__(
-        self, client: Client, resource: APIResource[O], *, label_selector: str = "", field_selector: str = "",
-        transform: Callable[[O], None] | None = None, most_bytes: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        resource: APIResource[O],
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        transform: Callable[[O], None] | None = None,
+        most_bytes: int = 0,
+    ) -> None:
         """`transform` takes from each object what is not to be kept. Objects whose JSON has more than `most_bytes`
         together (if any are said) are not kept at all, and it does not sync."""
         self.resource: Final = resource
@@ -161,9 +167,12 @@ class Informer(Generic[O]):
             if self._room is not None:
                 self._room.clear()
         watching = self._client.watch(
-            self.resource, resource_version=self._version, initial_events=fresh,
-            label_selector=self._label_selector, field_selector=self._field_selector,
-        )  # fmt: skip
+            self.resource,
+            resource_version=self._version,
+            initial_events=fresh,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
         try:
             async with watching as batches:
                 async for batch in batches:

@@ -46,9 +46,15 @@ class LeaderElector:
     """
 
     def __init__(
-        self, client: Client, namespace: str, name: str, identity: str, *, timing: Timing | None = None,
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        timing: Timing | None = None,
         recorder: Recorder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -136,9 +142,12 @@ class LeaderElector:
 
     async def _make(self, now: str) -> bool:
         spec = LeaseSpec(
-            holder_identity=self._identity, lease_duration_seconds=int(self._timing.lease), acquire_time=now,
-            renew_time=now, lease_transitions=0,
-        )  # fmt: skip
+            holder_identity=self._identity,
+            lease_duration_seconds=int(self._timing.lease),
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=0,
+        )
         try:
             made = await self._client.create(
                 LEASES, Lease(metadata=ObjectMeta(name=self._name, namespace=self._namespace), spec=spec)

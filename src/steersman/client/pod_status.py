@@ -16,4 +16,4 @@ async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) 
     patch = {"metadata": {"uid": metadata.uid}, "status": status}
     await client.change(
         PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
-    )  # fmt: skip
+    )

@@ -53,7 +53,7 @@ class Cluster:
 
     def __init__(
         self, options: Options, configuration: Configuration | None = None, *, observe: Observe | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`observe` is told of every request.
 
         Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
@@ -63,9 +63,11 @@ class Cluster:
         self._nodes = self._configuration.simulated_nodes()
         self._stages = _stages(self._configuration)
         self._servers = NodeServers(
-            self._nodes, Containers(), serves_local=self._configuration.serve_local,
+            self._nodes,
+            Containers(),
+            serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
-        )  # fmt: skip
+        )
         if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -98,9 +100,11 @@ class Cluster:
     async def _start_all(self, address: Address) -> None:
         """Start what works on the control plane."""
         self._settings = Settings(
-            root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
+            root_ca=address.ca.read_text(),
+            namespace_deletion_grace=0,
+            sign_token=self.plane.sign_token,
             signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
-        )  # fmt: skip
+        )
         if self._configuration.schedules:
             await install(self.client(_ADMIN, "steersman"))
         await self._start_movers()
@@ -113,9 +117,14 @@ class Cluster:
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
         self._movers = Movers(
-            self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
+            self,
+            self._settings,
+            controllers,
+            self._configuration.node_set(self._nodes),
+            self._servers,
+            self._stages,
             schedules=self._configuration.schedules,
-        )  # fmt: skip
+        )
         try:
             with bound(self.plane.account(_MOVER)):
                 await self._movers.start()

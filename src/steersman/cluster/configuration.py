@@ -162,7 +162,11 @@ def _template(group: NodeGroup, missing_images: tuple[str, ...], unknown_program
         except QuantityError as error:
             raise ConfigurationError(f"capacity of nodes {group.name!r}: {name}: {error}") from None
     return NodeTemplate(
-        capacity={**CAPACITY, **capacity}, labels=group.labels, annotations=group.annotations,
-        taints=tuple(group.taints), architecture=group.architecture, missing_images=missing_images,
+        capacity={**CAPACITY, **capacity},
+        labels=group.labels,
+        annotations=group.annotations,
+        taints=tuple(group.taints),
+        architecture=group.architecture,
+        missing_images=missing_images,
         unknown_programs=unknown_programs,
-    )  # fmt: skip
+    )

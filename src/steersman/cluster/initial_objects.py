@@ -82,7 +82,7 @@ async def apply_manifests(client: Client, manifests: Iterable[tuple[Path, Manife
 
 async def _resource(
     client: Client, known: dict[tuple[str, str], APIResource[Any]], manifest: Manifest, *, waits: bool
-) -> APIResource[Any]:  # fmt: skip
+) -> APIResource[Any]:
     """Raises LookupError for a kind that is not served, if nothing `waits` for it."""
     api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
     group, _, version = api_version.rpartition("/")

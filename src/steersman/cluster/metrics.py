@@ -42,8 +42,9 @@ async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable
     given = GivenMetrics(client, server.catalogue)
     versions = [(RESOURCE_METRICS, "v1beta1")]
     for group, of_group, answer in (
-        (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom), (EXTERNAL_METRICS, EXTERNAL_VERSIONS, given.external),
-    ):  # fmt: skip
+        (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom),
+        (EXTERNAL_METRICS, EXTERNAL_VERSIONS, given.external),
+    ):
         server.add_prefix(f"/apis/{group}/", answer)
         for version in of_group:
             found = {"version": version, "resources": [], "freshness": "Current"}
@@ -62,10 +63,8 @@ async def _register(client: Client, group: str, version: str) -> None:
     """Makes the APIService of a group version that this process answers, if there is none."""
     service = APIService(
         metadata=ObjectMeta(name=f"{version}.{group}"),
-        spec=APIServiceSpec(
-            group=group, version=version, group_priority_minimum=_PRIORITY, version_priority=_PRIORITY
-        ),
-    )  # fmt: skip
+        spec=APIServiceSpec(group=group, version=version, group_priority_minimum=_PRIORITY, version_priority=_PRIORITY),
+    )
     try:
         await client.create(API_SERVICES, service)
     except StatusError as error:

@@ -40,9 +40,16 @@ class Movers:
     """`await start()`, then `await stop()`: the controllers, the nodes and, if it `schedules`, the scheduler."""
 
     def __init__(
-        self, clients: Clients, settings: Settings, controllers: Sequence[type[Controller[Any]]],
-        nodes: NodeSet, servers: NodeServers, stages: Stages | None, *, schedules: bool,
-    ) -> None:  # fmt: skip
+        self,
+        clients: Clients,
+        settings: Settings,
+        controllers: Sequence[type[Controller[Any]]],
+        nodes: NodeSet,
+        servers: NodeServers,
+        stages: Stages | None,
+        *,
+        schedules: bool,
+    ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
         )
@@ -84,9 +91,7 @@ class Movers:
             self._scheduler.forget_events()
 
 
-def _players(
-    client: Client, manager: ControllerManager, nodes: NodeSet, stages: Stages
-) -> StagePlayers:  # fmt: skip
+def _players(client: Client, manager: ControllerManager, nodes: NodeSet, stages: Stages) -> StagePlayers:
     from steersman.nodes.stages.players import StagePlayers
 
     return StagePlayers(client, manager.informers, manager.events, nodes, stages)

@@ -73,9 +73,7 @@ class AccountClients:
 
     async def _renew(self, name: str) -> None:
         wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_LASTS))
-        made = await self._client.create_subresource(
-            SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted
-        )  # fmt: skip
+        made = await self._client.create_subresource(SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted)
         self._tokens[name] = made.status.token
 
     async def _renew_all(self) -> None:

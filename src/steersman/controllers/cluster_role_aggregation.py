@@ -46,9 +46,11 @@ class ClusterRoleAggregationController(Controller[str]):
         if rules == (role.rules or []):
             return
         configuration = {
-            "apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.kind, "metadata": {"name": key},
+            "apiVersion": CLUSTER_ROLES.api_version,
+            "kind": CLUSTER_ROLES.kind,
+            "metadata": {"name": key},
             "rules": [to_plain(each) for each in rules],
-        }  # fmt: skip
+        }
         await self.client.apply(CLUSTER_ROLES, key, "", configuration, manager=_MANAGER)
 
     def _aggregated(self, role: ClusterRole) -> list[PolicyRule]:

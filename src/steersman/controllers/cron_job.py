@@ -385,13 +385,14 @@ def _job_of(cron_job: CronJob, scheduled: int, zone: tzinfo) -> Job:
     moment = datetime.fromtimestamp(scheduled, zone).isoformat(timespec="seconds")
     return Job(
         metadata=ObjectMeta(
-            name=_name_of_job(cron_job, scheduled), namespace=cron_job.metadata.namespace,
+            name=_name_of_job(cron_job, scheduled),
+            namespace=cron_job.metadata.namespace,
             labels=dict(template.metadata.labels),
             annotations={**template.metadata.annotations, _SCHEDULED_AT: moment.replace("+00:00", "Z")},
             owner_references=[new_controller_ref(CRON_JOBS, cron_job)],
         ),
         spec=template.spec,
-    )  # fmt: skip
+    )
 
 
 def _is_active(cron_job: CronJob, uid: str) -> bool:

@@ -24,9 +24,12 @@ class ControllerManager:
     """
 
     def __init__(
-        self, shared: Client, client_of: Callable[[str], Client], settings: Settings,
+        self,
+        shared: Client,
+        client_of: Callable[[str], Client],
+        settings: Settings,
         controllers: Sequence[type[Controller[Any]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._shared = shared
         self._client_of = client_of
         self._settings = settings

@@ -33,11 +33,15 @@ _OF_OTHERS: Final = 64 << 20
 """Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
 _DEFINING: Final = (
     APIResource(
-        "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", PartialObjectMetadata,
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        PartialObjectMetadata,
         namespaced=False,
     ),
     APIResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", PartialObjectMetadata, namespaced=False),
-)  # fmt: skip
+)
 """A change of these is a reason to look at once."""
 
 Told = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
@@ -120,9 +124,10 @@ class Monitors:
         """Follows what is served now. False if that could not be found out of all groups."""
         found = await preferred_resources(self._client)
         wanted = {
-            each.resource for each in found.served
+            each.resource
+            for each in found.served
             if each.verbs >= _NEEDED and (each.resource.group, each.resource.plural) not in _IGNORED
-        }  # fmt: skip
+        }
         if found.failed:
             lost = set(found.failed)
             wanted |= {each for each in self._monitors if each.api_version in lost}
@@ -140,9 +145,11 @@ class Monitors:
         monitor: Informer[Any] | None = self._shared.whole(resource)
         if monitor is None:
             monitor = Informer(
-                self._client, resource, transform=_only_ownership,
+                self._client,
+                resource,
+                transform=_only_ownership,
                 most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
-            )  # fmt: skip
+            )
             monitor.start()
             self._own.append(monitor)
         self._monitors[resource] = monitor

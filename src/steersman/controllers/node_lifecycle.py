@@ -27,12 +27,13 @@ STARTUP_GRACE: Final = 60.0
 """The same for a node that has never said how it is."""
 
 _OF_CONDITIONS: Final = (
-    ("Ready", "False", NOT_READY), ("Ready", "Unknown", UNREACHABLE),
+    ("Ready", "False", NOT_READY),
+    ("Ready", "Unknown", UNREACHABLE),
     ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
     ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
     ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
-)  # fmt: skip
+)
 """Which condition keeps pods away by which taint."""
 _KEEPING_AWAY: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _OF_CONDITIONS)})
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -71,9 +72,9 @@ class NodeLifecycleController(Controller[str]):
             return
         before = None if old is None else _condition(old, "Ready")
         ready = _condition(new, "Ready")
-        if old is None or (ready is not None and (
-            before is None or before.last_heartbeat_time != ready.last_heartbeat_time
-        )):  # fmt: skip
+        if old is None or (
+            ready is not None and (before is None or before.last_heartbeat_time != ready.last_heartbeat_time)
+        ):
             self._seen[name] = asyncio.get_running_loop().time()
         self._zones.put(new, _is_ready(new))
         self.queue.add(name)
@@ -106,7 +107,7 @@ class NodeLifecycleController(Controller[str]):
             if was_ready:
                 self.recorder.event(
                     _reference(node), "Normal", "NodeNotReady", f"Node {key} status is now: NodeNotReady"
-                )  # fmt: skip
+                )
                 await self._mark_pods_not_ready(key)
         await self._put_taints(node)
 
@@ -136,11 +137,16 @@ class NodeLifecycleController(Controller[str]):
         for type_ in _REPORTED:
             condition = known.get(type_)
             if condition is None:
-                changed.status.conditions.append(NodeCondition(
-                    type=type_, status="Unknown", reason="NodeStatusNeverUpdated",
-                    message="Kubelet never posted node status.", last_transition_time=times.now(),
-                    last_heartbeat_time=node.metadata.creation_timestamp,
-                ))  # fmt: skip
+                changed.status.conditions.append(
+                    NodeCondition(
+                        type=type_,
+                        status="Unknown",
+                        reason="NodeStatusNeverUpdated",
+                        message="Kubelet never posted node status.",
+                        last_transition_time=times.now(),
+                        last_heartbeat_time=node.metadata.creation_timestamp,
+                    )
+                )
             elif condition.status != "Unknown":
                 condition.status, condition.reason = "Unknown", "NodeStatusUnknown"
                 condition.message = "Kubelet stopped posting node status."

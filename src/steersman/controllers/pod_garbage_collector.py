@@ -87,11 +87,17 @@ class PodGarbageCollector(Controller[Key]):
                 await self._end(pod, None)
         elif node is None:
             if not await self._exists(pod.spec.node_name):
-                await self._end(pod, PodCondition(
-                    type="DisruptionTarget", status="True", reason="DeletionByPodGC",
-                    message="PodGC: node no longer exists", last_transition_time=times.now(),
-                    observed_generation=pod.metadata.generation,
-                ))  # fmt: skip
+                await self._end(
+                    pod,
+                    PodCondition(
+                        type="DisruptionTarget",
+                        status="True",
+                        reason="DeletionByPodGC",
+                        message="PodGC: node no longer exists",
+                        last_transition_time=times.now(),
+                        observed_generation=pod.metadata.generation,
+                    ),
+                )
         elif (deleting and _is_out_of_service(node)) or (key in self._ended and len(self._ended) > MOST_ENDED):
             await self._end(pod, None)
 

@@ -175,9 +175,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         may_act = self._expected.satisfied(key)
         selector = await self.compiled(owner)
         pods = (*controlled_by(self._pods, owner.metadata.uid), *orphans(self._pods, key[0]))
-        claims = Claims(
-            self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels)
-        )  # fmt: skip
+        claims = Claims(self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels))
         active = await claims.claim(filter(is_active, pods))
         terminating = 0
         async for pod in unhurried(pods):
@@ -291,7 +289,7 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     async def _status(
         self, owner: R, active: Sequence[Pod], terminating: int, error: Exception | None, now: int
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
@@ -301,10 +299,14 @@ class ReplicasController(Controller[Key], Generic[R]):
                 ready += 1
                 available += seconds == 0 or is_available(pod, seconds, now)
         return {
-            "replicas": len(active), "fully_labeled_replicas": fully_labelled, "ready_replicas": ready,
-            "available_replicas": available, "terminating_replicas": terminating,
-            "observed_generation": owner.metadata.generation, "conditions": self._conditions(owner, len(active), error),
-        }  # fmt: skip
+            "replicas": len(active),
+            "fully_labeled_replicas": fully_labelled,
+            "ready_replicas": ready,
+            "available_replicas": available,
+            "terminating_replicas": terminating,
+            "observed_generation": owner.metadata.generation,
+            "conditions": self._conditions(owner, len(active), error),
+        }
 
     def _conditions(self, owner: R, active: int, error: Exception | None) -> list[Any]:
         """The conditions, of which ReplicaFailure says what was refused at first."""
@@ -314,10 +316,15 @@ class ReplicasController(Controller[Key], Generic[R]):
             return [each for each in conditions if each.type != "ReplicaFailure"] if has_failed else conditions
         if not has_failed:
             more = active - (owner.spec.replicas or 0)
-            conditions.append(self.condition(
-                type="ReplicaFailure", status="True", last_transition_time=times.now(), message=str(error),
-                reason="FailedCreate" if more < 0 else "FailedDelete" if more > 0 else "",
-            ))  # fmt: skip
+            conditions.append(
+                self.condition(
+                    type="ReplicaFailure",
+                    status="True",
+                    last_transition_time=times.now(),
+                    message=str(error),
+                    reason="FailedCreate" if more < 0 else "FailedDelete" if more > 0 else "",
+                )
+            )
         return conditions
 
 

@@ -99,9 +99,12 @@ class TaintEvictionController(Controller[Key]):
         self._tell(key, "Marking for deletion")
         namespace, name = key
         condition = PodCondition(
-            type="DisruptionTarget", status="True", reason="DeletionByTaintManager",
-            message="Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
-        )  # fmt: skip
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint",
+            last_transition_time=times.now(),
+        )
         try:
             pod = await self.client.get(PODS, name, namespace)
             condition.observed_generation = pod.metadata.generation

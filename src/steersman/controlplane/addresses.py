@@ -91,9 +91,7 @@ def check_port(options: Options) -> None:
     if not options.listen or not options.secure_port or has_data(options.data_dir):
         return
     try:
-        listening_socket(
-            options.bind_address, options.secure_port, shares_port=options.permit_port_sharing
-        ).close()  # fmt: skip
+        listening_socket(options.bind_address, options.secure_port, shares_port=options.permit_port_sharing).close()
     except OSError as error:
         raise cannot_listen(options, error) from None
 

@@ -124,10 +124,13 @@ def admission_chain(options: Options, server: Surroundings) -> Chain:
     Raises OptionsError if one of them is configured with what it cannot use.
     """
     configuration = admission_configuration(options)
-    return Chain(tuple(
-        each.made(server, configuration) if isinstance(each, Configured) else each.made(server)
-        for each in PLUGINS if _is_on(each.name, options, by_default=each.on_by_default)
-    ))  # fmt: skip
+    return Chain(
+        tuple(
+            each.made(server, configuration) if isinstance(each, Configured) else each.made(server)
+            for each in PLUGINS
+            if _is_on(each.name, options, by_default=each.on_by_default)
+        )
+    )
 
 
 def admission_configuration(options: Options) -> AdmissionConfiguration:

@@ -57,9 +57,11 @@ class AuditOptions:
 
 
 DURATIONS: Final = (
-    "audit_log_batch_max_wait", "audit_webhook_batch_max_wait", "audit_webhook_initial_backoff",
+    "audit_log_batch_max_wait",
+    "audit_webhook_batch_max_wait",
+    "audit_webhook_initial_backoff",
     "audit_webhook_batch_initial_backoff",
-)  # fmt: skip
+)
 """Options in seconds whose flags are durations."""
 
 

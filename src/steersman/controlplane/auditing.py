@@ -53,9 +53,13 @@ def audit_rules(options: AuditOptions) -> Rules | None:
 
 
 def auditor(
-    options: AuditOptions, rules: Rules | None, metrics: AuditMetrics, executor: Executor, egress: Egress = USUAL,
+    options: AuditOptions,
+    rules: Rules | None,
+    metrics: AuditMetrics,
+    executor: Executor,
+    egress: Egress = USUAL,
     lock: int | None = None,
-) -> Auditor | None:  # fmt: skip
+) -> Auditor | None:
     """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError.
 
     `lock` is the descriptor of a file by which processes that write one log keep apart.
@@ -93,9 +97,11 @@ def _lines(options: AuditOptions, executor: Executor, lock: int | None) -> Lines
     if path == "-":
         return StandardOutput()
     limits = Limits(
-        size=options.audit_log_maxsize, age=options.audit_log_maxage, backups=options.audit_log_maxbackup,
+        size=options.audit_log_maxsize,
+        age=options.audit_log_maxage,
+        backups=options.audit_log_maxbackup,
         compress=options.audit_log_compress,
-    )  # fmt: skip
+    )
     try:
         if lock is not None:
             return SharedLogFile(Path(path), limits, executor.submit, lock)
@@ -119,8 +125,12 @@ def _batched(backend: Backend, options: BackendOptions, errors: Errors) -> Backe
     if isinstance(backend, LogBackend) and options.max_size == 1 and not options.throttle:
         return Queued(backend, options.buffer_size, errors)
     batching = Batching(
-        buffer_size=options.buffer_size, max_size=options.max_size, max_wait=options.max_wait,
-        throttle=options.throttle, qps=options.qps, burst=options.burst,
+        buffer_size=options.buffer_size,
+        max_size=options.max_size,
+        max_wait=options.max_wait,
+        throttle=options.throttle,
+        qps=options.qps,
+        burst=options.burst,
         side_by_side=not isinstance(backend, LogBackend),
-    )  # fmt: skip
+    )
     return Buffered(backend, batching, errors)

@@ -23,9 +23,12 @@ logger = logging.getLogger(__name__)
 _CLIENT_CA: Final = "client-ca-file"
 _PROXY_CA: Final = "requestheader-client-ca-file"
 _LISTS: Final = (
-    "requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
-    "requestheader-extra-headers-prefix", "requestheader-allowed-names",
-)  # fmt: skip
+    "requestheader-username-headers",
+    "requestheader-uid-headers",
+    "requestheader-group-headers",
+    "requestheader-extra-headers-prefix",
+    "requestheader-allowed-names",
+)
 _LEFT_OUT_IF_EMPTY: Final = "requestheader-uid-headers"
 _SLACK: Final = timedelta(minutes=5)
 """How long a certificate is kept after its end."""
@@ -39,9 +42,12 @@ def authentication_info(options: Options, files: CertificateFiles) -> dict[str, 
         return found
     found[_PROXY_CA] = Path(options.requestheader_client_ca_file).read_text(errors="replace")
     values = (
-        options.requestheader_username_headers, options.requestheader_uid_headers, options.requestheader_group_headers,
-        options.requestheader_extra_headers_prefix, options.requestheader_allowed_names,
-    )  # fmt: skip
+        options.requestheader_username_headers,
+        options.requestheader_uid_headers,
+        options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix,
+        options.requestheader_allowed_names,
+    )
     return found | {name: _encoded(value) for name, value in zip(_LISTS, values, strict=True)}
 
 

@@ -119,9 +119,21 @@ def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
 _LIFETIMES: Final = (
-    0.0, _HOUR / 2, _HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY,
-    180 * _DAY, 360 * _DAY,
-)  # fmt: skip
+    0.0,
+    _HOUR / 2,
+    _HOUR,
+    2 * _HOUR,
+    6 * _HOUR,
+    12 * _HOUR,
+    _DAY,
+    2 * _DAY,
+    4 * _DAY,
+    7 * _DAY,
+    30 * _DAY,
+    90 * _DAY,
+    180 * _DAY,
+    360 * _DAY,
+)
 
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
@@ -151,19 +163,25 @@ class ConfiguredTokens(NamedTuple):
 
 def configured_tokens(
     options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
-) -> ConfiguredTokens:  # fmt: skip
+) -> ConfiguredTokens:
     """Read the files that describe tokens; `running` ends what is connected. Raises OptionsError."""
     webhook = options.authentication_token_webhook_config_file
     return ConfiguredTokens(
-        _static_tokens(options), _jwt_authentication(options, registry, running, egress),
+        _static_tokens(options),
+        _jwt_authentication(options, registry, running, egress),
         _webhook(options, running, egress) if webhook else None,
-    )  # fmt: skip
+    )
 
 
 def token_authenticator(
-    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
-    configured: ConfiguredTokens, registry: Registry,
-) -> TokenAuthenticator:  # fmt: skip
+    options: Options,
+    keys: TokenKeys,
+    stores: Stores,
+    issued: IssuedTokens,
+    used: Callable[[str, str], None],
+    configured: ConfiguredTokens,
+    registry: Registry,
+) -> TokenAuthenticator:
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used.
 
     A token that was good is not judged again for ten seconds.
@@ -180,9 +198,15 @@ def token_authenticator(
     )
     metrics = ServiceAccountMetrics(registry)
     in_secrets = LegacyTokens(
-        keys.verifying, options.audiences, _token_secret(stores), _token_account(stores), used, metrics,
-        looks_up=options.service_account_lookup, look_up=bound.look_up,
-    )  # fmt: skip
+        keys.verifying,
+        options.audiences,
+        _token_secret(stores),
+        _token_account(stores),
+        used,
+        metrics,
+        looks_up=options.service_account_lookup,
+        look_up=bound.look_up,
+    )
     found.append(in_secrets)
     found.append(
         ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound, metrics)
@@ -235,15 +259,20 @@ def proxy_headers(options: Options) -> HeaderNames | None:
     if not options.requestheader_client_ca_file:
         return None
     return HeaderNames.of(
-        options.requestheader_username_headers, options.requestheader_uid_headers, options.requestheader_group_headers,
+        options.requestheader_username_headers,
+        options.requestheader_uid_headers,
+        options.requestheader_group_headers,
         options.requestheader_extra_headers_prefix,
-    )  # fmt: skip
+    )
 
 
 def authenticator(
-    options: Options, tokens: TokenAuthenticator, files: CertificateFiles, registry: Registry,
+    options: Options,
+    tokens: TokenAuthenticator,
+    files: CertificateFiles,
+    registry: Registry,
     anonymous: AnonymousConfiguration | None = None,
-) -> Authenticator:  # fmt: skip
+) -> Authenticator:
     """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
 
     Where authorities are given, TLS takes any certificate, and they are asked here: whose users are those of
@@ -260,8 +289,9 @@ def authenticator(
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
     expiration = Histogram(
         "apiserver_client_certificate_expiration_seconds",
-        "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.", _LIFETIMES,
-    )  # fmt: skip
+        "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.",
+        _LIFETIMES,
+    )
     registry.add(expiration)
     found += [
         ClientCertificateAuthenticator(authorities=authorities, remaining=expiration.observe),

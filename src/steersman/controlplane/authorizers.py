@@ -88,10 +88,14 @@ class AuthorizerChain:
         """Has the configuration count that is in the file from now on."""
         if self._options.authorization_config:
             self._following = FollowedConfiguration(
-                "authorization configuration", Path(self._options.authorization_config), self._data, read=_read,
-                take=self._take_file, metrics=ReloadMetrics(self._registry, "authorization", server_id, self._data),
+                "authorization configuration",
+                Path(self._options.authorization_config),
+                self._data,
+                read=_read,
+                take=self._take_file,
+                metrics=ReloadMetrics(self._registry, "authorization", server_id, self._data),
                 interval=_WATCH_SECONDS,
-            )  # fmt: skip
+            )
             self._following.start()
 
     async def stop(self) -> None:
@@ -202,9 +206,11 @@ class AuthorizerChain:
         fails_open = webhook.on_error is Decision.NO_OPINION
         return AccessReviewAuthorizer(
             WebhookReviews(client, webhook.version, name, metrics, fails_open=fails_open),
-            allow_seconds=webhook.authorized_ttl, deny_seconds=webhook.unauthorized_ttl,
-            on_error=webhook.on_error, match=match,
-        )  # fmt: skip
+            allow_seconds=webhook.authorized_ttl,
+            deny_seconds=webhook.unauthorized_ttl,
+            on_error=webhook.on_error,
+            match=match,
+        )
 
 
 def _webhook(options: Options) -> Webhook:

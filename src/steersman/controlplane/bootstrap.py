@@ -40,8 +40,9 @@ _AUTOMANAGED: Final = {AUTOMANAGED: "onstart"}
 
 _MADE_AT_START: Final[Reading[str]] = Reading(
     lambda each: each.metadata.name if _AUTOMANAGED.items() <= each.metadata.labels.items() else "",
-    "metadata.name", "metadata.labels",
-)  # fmt: skip
+    "metadata.name",
+    "metadata.labels",
+)
 """The name of an APIService that is made at every start, "" of another."""
 
 
@@ -49,16 +50,21 @@ class Bootstrap:
     """The hooks of `server`, whose catalogue has what is served. `service_range` is that of service addresses."""
 
     def __init__(
-        self, server: Server, objects: ObjectsOf, *,
-        service_range: IPv4Network | IPv6Network, authentication_info: Callable[[], Mapping[str, str]],
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        objects: ObjectsOf,
+        *,
+        service_range: IPv4Network | IPv6Network,
+        authentication_info: Callable[[], Mapping[str, str]],
+    ) -> None:
         self._server = server
         self._objects = objects
         served = {(each.group, each.version) for each in server.catalogue.served()}
         self._api_service_versions = [
-            each for each in GROUP_VERSIONS
+            each
+            for each in GROUP_VERSIONS
             if each.group != "apiregistration.k8s.io" and (each.group, each.version) in served
-        ]  # fmt: skip
+        ]
         self._service_range = service_range
         self._authentication_info = authentication_info
         self._registered = False
@@ -92,16 +98,18 @@ class Bootstrap:
         critical = "Used for system critical pods that must "
         found = (
             PriorityClass(
-                metadata=ObjectMeta(name="system-node-critical"), value=2000001000,
+                metadata=ObjectMeta(name="system-node-critical"),
+                value=2000001000,
                 description=critical + "not be moved from their current node.",
                 preemption_policy="PreemptLowerPriority",
             ),
             PriorityClass(
-                metadata=ObjectMeta(name="system-cluster-critical"), value=2000000000,
+                metadata=ObjectMeta(name="system-cluster-critical"),
+                value=2000000000,
                 description=critical + "run in the cluster, but can be moved to another node if necessary.",
                 preemption_policy="PreemptLowerPriority",
             ),
-        )  # fmt: skip
+        )
         await all_of(ensure(objects, each) for each in found)
 
     async def roles(self) -> None:
@@ -138,13 +146,17 @@ class Bootstrap:
         spec = ServiceCIDRSpec(cidrs=[str(self._service_range)])
         if await ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
             ready = {
-                "type": "Ready", "status": "True", "lastTransitionTime": times.now(),
+                "type": "Ready",
+                "status": "True",
+                "lastTransitionTime": times.now(),
                 "message": "Kubernetes default Service CIDR is ready",
-            }  # fmt: skip
+            }
             applied = {
-                "kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1", "metadata": {"name": name},
+                "kind": "ServiceCIDR",
+                "apiVersion": "networking.k8s.io/v1",
+                "metadata": {"name": name},
                 "status": {"conditions": [ready]},
-            }  # fmt: skip
+            }
             await objects.apply(
                 loopback(name=name), name, applied, "kubernetes-service-cidr-controller", subresource="status"
             )
@@ -174,9 +186,11 @@ class Bootstrap:
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
         name = _api_service_name(each)
         spec = APIServiceSpec(
-            group=each.group, version=each.version, group_priority_minimum=each.group_priority,
+            group=each.group,
+            version=each.version,
+            group_priority_minimum=each.group_priority,
             version_priority=each.version_priority,
-        )  # fmt: skip
+        )
         metadata = ObjectMeta(name=name, labels=dict(_AUTOMANAGED))
         await ensure(objects, APIService(metadata=metadata, spec=spec))
 

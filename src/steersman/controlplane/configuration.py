@@ -82,10 +82,18 @@ def egress_of(options: Options, common: Common) -> Egress:
 
 
 def services_of(
-    options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: Common, stores: Stores, rights: Judges,
-    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
-    kubelets: Nearby | None, egress: Egress,
-) -> Services:  # fmt: skip
+    options: Options,
+    ranges: tuple[IPv4Network | IPv6Network, ...],
+    common: Common,
+    stores: Stores,
+    rights: Judges,
+    keys: TokenKeys,
+    tokens: TokenAuthenticator,
+    itself: ThisServer,
+    nearby: Nearby | None,
+    kubelets: Nearby | None,
+    egress: Egress,
+) -> Services:
     """What resources are given of the server that they are part of."""
     return Services(
         objects=stores.objects,
@@ -130,9 +138,7 @@ def built_in_resources(runtime: RuntimeConfig) -> tuple[Resource[Any, Services],
     return (*AGGREGATOR, *on_request.kube_api(runtime.serves), *API_EXTENSIONS)
 
 
-def admission_of(
-    options: Options, common: Common, stores: Stores, rights: Judges, services: Services
-) -> Chain:  # fmt: skip
+def admission_of(options: Options, common: Common, stores: Stores, rights: Judges, services: Services) -> Chain:
     """The chain of admission plugins. Raises OptionsError."""
     server = Surroundings(
         authorizer=rights.authorizer,
@@ -153,9 +159,15 @@ def admission_of(
 
 
 def server_config(
-    options: Options, common: Common, host: str, files: CertificateFiles, judge: Authenticator, rights: Judges,
-    admission: Chain, auditor: Auditor | None,
-) -> Config:  # fmt: skip
+    options: Options,
+    common: Common,
+    host: str,
+    files: CertificateFiles,
+    judge: Authenticator,
+    rights: Judges,
+    admission: Chain,
+    auditor: Auditor | None,
+) -> Config:
     """How the server serves, and who judges its requests."""
     return Config(
         auditor=auditor,

@@ -118,17 +118,27 @@ Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
 
 
 _READ_BY_THE_SERVER: Final = (
-    ("", "namespaces"), ("", "nodes"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"), ("", "services"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "pods"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
     ("node.k8s.io", "runtimeclasses"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"), ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "rolebindings"), ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
     ("scheduling.k8s.io", "priorityclasses"),
-)  # fmt: skip
+)
 """What judges requests: without their caches no answer is right."""
 _STARTED_BEFORE_HOOKS: Final = (
-    "start-apiserver-admission-initializer", "generic-apiserver-start-informers", "storage-object-count-tracker-hook",
-    "peer-endpoint-reconciler-controller", "storage-readiness",
-)  # fmt: skip
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "storage-object-count-tracker-hook",
+    "peer-endpoint-reconciler-controller",
+    "storage-readiness",
+)
 """Hooks of kube-apiserver for parts that run before the server listens: admission, the caches that it reads, the counts
 of objects, leases of peers, and the wait for storage."""
 
@@ -147,9 +157,14 @@ class ControlPlane:
     """
 
     def __init__(
-        self, options: Options, *, nearby: Nearby | None = None, kubelets: Nearby | None = None,
-        observe: Observe | None = None, worker: Worker | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        options: Options,
+        *,
+        nearby: Nearby | None = None,
+        kubelets: Nearby | None = None,
+        observe: Observe | None = None,
+        worker: Worker | None = None,
+    ) -> None:
         nesting.make_room()
         self.options = options
         self._nearby = nearby
@@ -222,7 +237,7 @@ class ControlPlane:
 
     async def serve_custom(
         self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True, on: Implement | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Serves a resource in the versions for which `serves` says so, in the place of the one of its name if there is
         one: the next request finds the new one, and watches of the old one end. Clients are told of a new one that is
         not `announced` by `announce`. What `on` makes implements it, if that is given, in place of a store.
@@ -386,9 +401,8 @@ class ControlPlane:
         running.push_async_callback(token_use.stop)
         tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, configured, common.registry)
         services = self._services = services_of(
-            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
-            self._kubelets, egress,
-        )  # fmt: skip
+            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby, self._kubelets, egress
+        )
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
         runtime = RuntimeConfig(options.runtime_config)
@@ -403,9 +417,13 @@ class ControlPlane:
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
         recorder = auditor(
-            options, audited, AuditMetrics(common.registry), common.executor, egress,
+            options,
+            audited,
+            AuditMetrics(common.registry),
+            common.executor,
+            egress,
             None if worker is None else worker.lock,
-        )  # fmt: skip
+        )
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(
@@ -423,9 +441,11 @@ class ControlPlane:
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
         definitions = self._custom = self._definitions(stores, services, ConversionMetrics(common.registry), running)
         bootstrap = Bootstrap(
-            server, stores.objects, service_range=ranges[0],
+            server,
+            stores.objects,
+            service_range=ranges[0],
             authentication_info=lambda: authentication_info(options, files),
-        )  # fmt: skip
+        )
         openapi = OpenAPIOnFirstUse(server)
         endpoints = reconciler_of(options, stores.storage_of(SERVER_LEASES), stores.objects)
         kubernetes = KubernetesService(server, stores.objects, endpoints, ranges[0])
@@ -451,9 +471,14 @@ class ControlPlane:
             running.push_async_callback(checks.periodic.stop)
             checks.periodic.start()
         aggregator = Aggregator(
-            server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
-            aggregation_of(options, egress), nearby=self._nearby,
-        )  # fmt: skip
+            server,
+            stores.store,
+            stores.objects,
+            common.registry,
+            lambda: openapi.remote,
+            aggregation_of(options, egress),
+            nearby=self._nearby,
+        )
         running.push_async_callback(aggregator.stop)
         _install_seats(server, fair)
         definitions.install(server.add_post_start_hook)

@@ -11,9 +11,22 @@ from steersman.machinery.private_files import check_own, check_owner
 FILE: Final = "steersman.db"
 """What is stored."""
 FILES: Final = (
-    "sa.key", "ca.key", "ca.crt", "apiserver.key", "apiserver.crt", "admin.key", "admin.crt", "certificates.json",
-    "admin.kubeconfig", "up.pid", "up.log", "etcd.lock", "etcd.claim", "cluster-authorities.crt", "definitions.json",
-)  # fmt: skip
+    "sa.key",
+    "ca.key",
+    "ca.crt",
+    "apiserver.key",
+    "apiserver.crt",
+    "admin.key",
+    "admin.crt",
+    "certificates.json",
+    "admin.kubeconfig",
+    "up.pid",
+    "up.log",
+    "etcd.lock",
+    "etcd.claim",
+    "cluster-authorities.crt",
+    "definitions.json",
+)
 """Names of all others. What is kept beside FILE has names that begin with it."""
 
 

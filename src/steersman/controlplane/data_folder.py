@@ -68,9 +68,10 @@ async def fill(stores: Stores, options: Options) -> None:
         raise error if file is None else StorageDamaged(f"{file}: {error}{advice(file)}") from error
     except TimeoutError:
         logger.warning(
-            "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s", limit,
+            "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s",
+            limit,
             ", ".join(str(store.resource.group_resource) for store in stores if not store.cacher.ready),
-        )  # fmt: skip
+        )
         stores.fill_later()
 
 

@@ -149,9 +149,7 @@ def _connection_errors(selections: list[_Selection]) -> Iterator[FieldError]:
                 else:
                     yield from _socket_errors(transport.uds)
             case _:
-                yield field.not_supported(
-                    _PATH / "protocol", connection.protocol, (_DIRECT, _HTTP_CONNECT, _GRPC)
-                )  # fmt: skip
+                yield field.not_supported(_PATH / "protocol", connection.protocol, (_DIRECT, _HTTP_CONNECT, _GRPC))
 
 
 def _http_connect_errors(transport: _Transport) -> Iterator[FieldError]:
@@ -290,17 +288,19 @@ class _Metrics:
     def __init__(self, registry: Registry) -> None:
         labels = ("protocol", "transport")
         self.starts = Counter(
-            "apiserver_egress_dialer_dial_start_total",
-            "Dial starts, by the protocol and the transport.", labels,
-        )  # fmt: skip
+            "apiserver_egress_dialer_dial_start_total", "Dial starts, by the protocol and the transport.", labels
+        )
         self.durations = Histogram(
             "apiserver_egress_dialer_dial_duration_seconds",
-            "How long dials take, by the protocol and the transport.", _BUCKETS, labels,
-        )  # fmt: skip
+            "How long dials take, by the protocol and the transport.",
+            _BUCKETS,
+            labels,
+        )
         self.failures = Counter(
             "apiserver_egress_dialer_dial_failure_count",
-            "Dials that failed, by the protocol, the transport and the stage.", (*labels, "stage"),
-        )  # fmt: skip
+            "Dials that failed, by the protocol, the transport and the stage.",
+            (*labels, "stage"),
+        )
         registry.add(self.starts, self.durations, self.failures)
 
     def of(self, transport: str, protocol: str = "http_connect") -> TunnelEvents:

@@ -61,9 +61,15 @@ class Encryption:
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
         self._following = FollowedConfiguration(
-            "encryption configuration", self._path, data, read=self._read_anew, take=self._take,
-            metrics=ReloadMetrics(registry, "encryption", server, data), interval=LOOK_EVERY, refused=self._try_again,
-        )  # fmt: skip
+            "encryption configuration",
+            self._path,
+            data,
+            read=self._read_anew,
+            take=self._take,
+            metrics=ReloadMetrics(registry, "encryption", server, data),
+            interval=LOOK_EVERY,
+            refused=self._try_again,
+        )
         self._retry = _FIRST_RETRY
         self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()

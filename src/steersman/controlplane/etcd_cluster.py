@@ -35,8 +35,9 @@ class EtcdClusters:
         )
         self._sizes = Gauge(
             "apiserver_storage_size_bytes",
-            "[STABLE] Size of the storage database file physically allocated in bytes.", ("storage_cluster_id",),
-        )  # fmt: skip
+            "[STABLE] Size of the storage database file physically allocated in bytes.",
+            ("storage_cluster_id",),
+        )
         registry.add(self._leases, self._sizes)
         self._storages: list[EtcdStorage] = []
         """The one for everything first."""
@@ -71,10 +72,13 @@ class EtcdClusters:
         options = self._options
         try:
             storage = await EtcdStorage.open(
-                servers, tls=tls_context(options, servers), root=f"/{options.etcd_prefix.strip('/')}",
+                servers,
+                tls=tls_context(options, servers),
+                root=f"/{options.etcd_prefix.strip('/')}",
                 compaction_interval=options.etcd_compaction_interval,
-                lease_reuse_seconds=options.lease_reuse_duration_seconds, on_lease=self._leases.observe,
-            )  # fmt: skip
+                lease_reuse_seconds=options.lease_reuse_duration_seconds,
+                on_lease=self._leases.observe,
+            )
         except ValueError as error:
             raise OptionsError(f"{flag}: {error}") from None
         self._storages.append(storage)

@@ -99,14 +99,16 @@ def _warn(seconds: int) -> None:
         logger.warning(
             "service-account-extend-token-expiration is true, in order to correctly trigger safe transition logic, "
             "token lifetime supported by external-jwt-signer must be longer than %d seconds (currently %s)",
-            WARN_ONLY_SECONDS, _duration(seconds),
-        )  # fmt: skip
+            WARN_ONLY_SECONDS,
+            _duration(seconds),
+        )
     if seconds < EXTENDED_SECONDS:
         logger.warning(
             "service-account-extend-token-expiration is true, tokens validity will be caped at the smaller of %d "
             "seconds and maximum token lifetime supported by external-jwt-signer (%s)",
-            EXTENDED_SECONDS, _duration(seconds),
-        )  # fmt: skip
+            EXTENDED_SECONDS,
+            _duration(seconds),
+        )
 
 
 def _duration(seconds: int) -> str:

@@ -32,12 +32,20 @@ def _gates(stage: str, text: str, *, enabled: bool, locked: bool = False) -> Ite
     return ((name, gate) for name in text.split())
 
 
-FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(sorted((
-    *_gates("", """
+FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(
+    sorted(
+        (
+            *_gates(
+                "",
+                """
         AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList InformerResourceVersion
         MutatingAdmissionPolicy
-    """, enabled=True),
-    *_gates("", """
+    """,
+                enabled=True,
+            ),
+            *_gates(
+                "",
+                """
         APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AuthorizeNodeWithSelectors
         AuthorizeWithSelectors BtreeWatchCache CPUManagerPolicyOptions CRDValidationRatcheting
         CSIServiceAccountTokenSecrets ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
@@ -56,8 +64,13 @@ FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(sorted((
         StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf
         StructuredAuthenticationConfiguration SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions
         UserNamespacesSupport VolumeAttributesClass WinDSR WinOverlay
-    """, enabled=True, locked=True),
-    *_gates("ALPHA", """
+    """,
+                enabled=True,
+                locked=True,
+            ),
+            *_gates(
+                "ALPHA",
+                """
         APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
         CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
         CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook ContainerStopSignals
@@ -71,13 +84,21 @@ FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(sorted((
         ShardedListAndWatch StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
         TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
         VolumeLimitScaling WindowsCPUAndMemoryAffinity WorkloadAwarePreemption WorkloadWithJob
-    """, enabled=False),
-    *_gates("BETA", """
+    """,
+                enabled=False,
+            ),
+            *_gates(
+                "BETA",
+                """
         AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
         CoordinatedLeaderElection DRADeviceTaintRules LocalStorageCapacityIsolationFSQuotaMonitoring
         MaxUnavailableStatefulSet PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
-    """, enabled=False),
-    *_gates("BETA", """
+    """,
+                enabled=False,
+            ),
+            *_gates(
+                "BETA",
+                """
         APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
         AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions CRDObservedGenerationTracking
         ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz
@@ -105,22 +126,44 @@ FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(sorted((
         TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
         UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook
         WatchList WatchListClient WindowsGracefulNodeShutdown
-    """, enabled=True),
-    *_gates("DEPRECATED", """
+    """,
+                enabled=True,
+            ),
+            *_gates(
+                "DEPRECATED",
+                """
         AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
         DeclarativeValidationTakeover KMSv1 KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
-    """, enabled=False),
-    *_gates("DEPRECATED", """
+    """,
+                enabled=False,
+            ),
+            *_gates(
+                "DEPRECATED",
+                """
         AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver SeparateCacheWatchRPC
-    """, enabled=False, locked=True),
-    *_gates("DEPRECATED", """
+    """,
+                enabled=False,
+                locked=True,
+            ),
+            *_gates(
+                "DEPRECATED",
+                """
         DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods ServiceCIDRStatusFieldWiping
         StorageNamespaceIndex
-    """, enabled=True),
-    *_gates("DEPRECATED", """
+    """,
+                enabled=True,
+            ),
+            *_gates(
+                "DEPRECATED",
+                """
         AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
-    """, enabled=True, locked=True),
-)))  # fmt: skip
+    """,
+                enabled=True,
+                locked=True,
+            ),
+        )
+    )
+)
 """The gates that kube-apiserver tells in `kubernetes_feature_enabled`, by name."""
 
 

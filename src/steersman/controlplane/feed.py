@@ -42,9 +42,12 @@ class Feed(Generic[K]):
     name and what is stored, in whatever thread; `is_unread` tells that a large one is yet to be read."""
 
     def __init__(
-        self, store: Store[Any], make: Callable[[str, str, bytes], K], put: Put[K],
+        self,
+        store: Store[Any],
+        make: Callable[[str, str, bytes], K],
+        put: Put[K],
         is_unread: Callable[[str, str, Event], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._make = make
         self._put = put
         self._is_unread = is_unread

@@ -59,9 +59,11 @@ class FlowControl:
             )
         loop = asyncio.get_running_loop()
         self.fairness: Final = Fairness(
-            reading + writing, clock=times.monotonic, wall_clock=times.moment,
+            reading + writing,
+            clock=times.monotonic,
+            wall_clock=times.moment,
             later=lambda seconds, work: loop.call_later(seconds, work),
-        )  # fmt: skip
+        )
         self._stores: Final = stores
         self._queue: Final[WorkQueue[str]] = WorkQueue(base_delay=_FIRST, max_delay=_LONGEST)
         self._sharing: Final = periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
@@ -161,13 +163,18 @@ class FlowControl:
     async def _tell(self, finding: Finding) -> None:
         condition = finding.condition
         said: dict[str, Any] = {
-            "type": condition.type, "status": condition.status, "lastTransitionTime": times.now(),
-            "reason": condition.reason, "message": condition.message,
-        }  # fmt: skip
+            "type": condition.type,
+            "status": condition.status,
+            "lastTransitionTime": times.now(),
+            "reason": condition.reason,
+            "message": condition.message,
+        }
         applied = {
-            "apiVersion": f"{GROUP}/v1", "kind": "FlowSchema", "metadata": {"name": finding.schema},
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "FlowSchema",
+            "metadata": {"name": finding.schema},
             "status": {"conditions": [said]},
-        }  # fmt: skip
+        }
         objects = self._stores.objects(GROUP, SCHEMAS)
         try:
             await objects.apply(loopback(name=finding.schema), finding.schema, applied, MANAGER, subresource="status")

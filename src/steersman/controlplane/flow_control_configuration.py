@@ -34,8 +34,9 @@ _Configuration = FlowSchema | PriorityLevelConfiguration
 
 _NAME_AND_MARK: Final[Reading[tuple[str, bool]]] = Reading(
     lambda each: (each.metadata.name, each.metadata.annotations.get(AUTO_UPDATE, "") in _TRUE),
-    "metadata.name", "metadata.annotations",
-)  # fmt: skip
+    "metadata.name",
+    "metadata.annotations",
+)
 
 
 class FlowControlConfiguration:
@@ -54,7 +55,7 @@ class FlowControlConfiguration:
 
     async def _ensure(
         self, plural: str, wanted: list[FlowSchema] | list[PriorityLevelConfiguration], *, is_mandatory: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         objects = self._objects(GROUP, plural)
         await all_of(_ensure_one(objects, each, is_mandatory=is_mandatory) for each in wanted)
 

@@ -37,10 +37,17 @@ class FollowedConfiguration:
     """
 
     def __init__(
-        self, name: str, path: Path, data: bytes, *, read: Callable[[Path], bytes],
-        take: Callable[[bytes], Awaitable[bool]], metrics: ReloadMetrics, interval: float,
+        self,
+        name: str,
+        path: Path,
+        data: bytes,
+        *,
+        read: Callable[[Path], bytes],
+        take: Callable[[bytes], Awaitable[bool]],
+        metrics: ReloadMetrics,
+        interval: float,
         refused: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Follow a file that said `data` when it was read at the start.
 
         `read` is called in a thread. `take` has new data count, and returns False if they mean what counted before.

@@ -291,5 +291,7 @@ def _warn_of_dates(cert_file: str) -> None:
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
             logger.warning(
                 "the certificate %s is valid from %s to %s only: clients will refuse it",
-                cert_file, certificate.not_valid_before_utc, certificate.not_valid_after_utc,
-            )  # fmt: skip
+                cert_file,
+                certificate.not_valid_before_utc,
+                certificate.not_valid_after_utc,
+            )

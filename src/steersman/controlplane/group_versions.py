@@ -30,9 +30,14 @@ GROUP_VERSIONS: Final = tuple(
 )
 """All that can be served; alpha and beta ones are off by default."""
 
-WITHOUT_RESOURCES: Final = frozenset({
-    "admission.k8s.io/v1", "admission.k8s.io/v1beta1", "extensions/v1beta1", "imagepolicy.k8s.io/v1alpha1",
-    "storagemigration.k8s.io/v1beta1",
-    *(f"{group.name}/{version}" for group in GROUPS for version in group.empty_versions),
-})  # fmt: skip
+WITHOUT_RESOURCES: Final = frozenset(
+    {
+        "admission.k8s.io/v1",
+        "admission.k8s.io/v1beta1",
+        "extensions/v1beta1",
+        "imagepolicy.k8s.io/v1alpha1",
+        "storagemigration.k8s.io/v1beta1",
+        *(f"{group.name}/{version}" for group in GROUPS for version in group.empty_versions),
+    }
+)
 """Versions that upstream knows, and serves nothing in with the default feature gates."""

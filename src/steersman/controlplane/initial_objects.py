@@ -53,17 +53,22 @@ async def all_of(work: Iterable[Awaitable[Any]]) -> None:
 
 async def reconcile_policy(objects: ObjectsOf, policy: BootstrapPolicy) -> None:
     """Makes roles and bindings; what is there keeps what was added to it."""
-    await all_of([
-        *(_reconcile(objects, "clusterroles", each, reconcile_role) for each in policy.cluster_roles),
-        *(_reconcile(objects, "clusterrolebindings", each, reconcile_binding) for each in policy.cluster_role_bindings),
-        *(_reconcile(objects, "roles", each, reconcile_role) for each in policy.roles),
-        *(_reconcile(objects, "rolebindings", each, reconcile_binding) for each in policy.role_bindings),
-    ])  # fmt: skip
+    await all_of(
+        [
+            *(_reconcile(objects, "clusterroles", each, reconcile_role) for each in policy.cluster_roles),
+            *(
+                _reconcile(objects, "clusterrolebindings", each, reconcile_binding)
+                for each in policy.cluster_role_bindings
+            ),
+            *(_reconcile(objects, "roles", each, reconcile_role) for each in policy.roles),
+            *(_reconcile(objects, "rolebindings", each, reconcile_binding) for each in policy.role_bindings),
+        ]
+    )
 
 
 async def _reconcile(
     objects_of: ObjectsOf, plural: str, expected: Any, decide: Callable[[Any, Any], Reconciled[Any]]
-) -> None:  # fmt: skip
+) -> None:
     expected.kind = expected.api_version = ""
     objects = objects_of(_RBAC, plural)
     metadata = expected.metadata

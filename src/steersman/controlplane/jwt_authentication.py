@@ -86,9 +86,14 @@ class JWTAuthentication:
         self._following: FollowedConfiguration | None = None
         if self._path is not None:
             self._following = FollowedConfiguration(
-                "authentication configuration", self._path, self._data, read=_read, take=self._take,
-                metrics=ReloadMetrics(registry, "authentication", server, self._data), interval=LOOK_EVERY,
-            )  # fmt: skip
+                "authentication configuration",
+                self._path,
+                self._data,
+                read=_read,
+                take=self._take,
+                metrics=ReloadMetrics(registry, "authentication", server, self._data),
+                interval=LOOK_EVERY,
+            )
         self._ending = Ending()
 
     def _first(self, options: Options) -> AuthenticationConfiguration:

@@ -18,10 +18,16 @@ from steersman.store.store import Store
 from steersman.work.offloading import forgotten
 
 _BUILD: Final = {
-    "major": "major", "minor": "minor", "git_version": "gitVersion", "git_commit": "gitCommit",
-    "git_tree_state": "gitTreeState", "build_date": "buildDate", "go_version": "goVersion", "compiler": "compiler",
+    "major": "major",
+    "minor": "minor",
+    "git_version": "gitVersion",
+    "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState",
+    "build_date": "buildDate",
+    "go_version": "goVersion",
+    "compiler": "compiler",
     "platform": "platform",
-}  # fmt: skip
+}
 """Members of the version document by the labels of `kubernetes_build_info`."""
 
 
@@ -45,27 +51,53 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
             yield (), server.http.statistics().tls_handshake_errors
 
     registry.add(
-        Computed("counter", "apiserver_tls_handshake_errors_total",
-                 "[ALPHA] Number of requests dropped with 'TLS handshake error from' error", (), handshake_errors),
-        Computed("gauge", "apiserver_registered_watchers",
-                 "[ALPHA] Number of currently registered watchers for a given resource",
-                 ("group", "version", "kind"), watchers),
+        Computed(
+            "counter",
+            "apiserver_tls_handshake_errors_total",
+            "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+            (),
+            handshake_errors,
+        ),
+        Computed(
+            "gauge",
+            "apiserver_registered_watchers",
+            "[ALPHA] Number of currently registered watchers for a given resource",
+            ("group", "version", "kind"),
+            watchers,
+        ),
         Computed("gauge", "steersman_open_connections", "Open connections by protocol.", ("protocol",), connections),
-        Computed("gauge", "kubernetes_build_info",
-                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree "
-                 "state, build date, Go version, and compiler from which Kubernetes was built, and platform on which "
-                 "it is running.", tuple(_BUILD), _build_info),
-        Computed("gauge", "kubernetes_feature_enabled",
-                 "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
-                 ("name", "stage"),
-                 lambda: (((name, gate.stage), gate.enabled) for name, gate in FEATURE_GATES.items())),
-        Computed("counter", "steersman_work_not_offloaded_total",
-                 "Work that may take long and was done on the event loop, as its caller did not offload it.", (),
-                 lambda: (((), forgotten.count),)),
+        Computed(
+            "gauge",
+            "kubernetes_build_info",
+            "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree "
+            "state, build date, Go version, and compiler from which Kubernetes was built, and platform on which "
+            "it is running.",
+            tuple(_BUILD),
+            _build_info,
+        ),
+        Computed(
+            "gauge",
+            "kubernetes_feature_enabled",
+            "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
+            ("name", "stage"),
+            lambda: (((name, gate.stage), gate.enabled) for name, gate in FEATURE_GATES.items()),
+        ),
+        Computed(
+            "counter",
+            "steersman_work_not_offloaded_total",
+            "Work that may take long and was done on the event loop, as its caller did not offload it.",
+            (),
+            lambda: (((), forgotten.count),),
+        ),
         *process_series(),
-        Computed("gauge", "process_start_time_seconds",
-                 "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
-    )  # fmt: skip
+        Computed(
+            "gauge",
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            (),
+            lambda: [((), started)],
+        ),
+    )
 
 
 def _build_info() -> list[tuple[Labels, float]]:
@@ -81,13 +113,21 @@ def process_series() -> tuple[Computed, ...]:
             ("counter", "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", _cpu_seconds),
             ("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", _resident_bytes),
             ("gauge", "process_virtual_memory_bytes", "Virtual memory size in bytes.", _virtual_bytes),
-            ("gauge", "process_virtual_memory_max_bytes", "Maximum amount of virtual memory available in bytes.",
-             partial(_limit, resource.RLIMIT_AS)),
+            (
+                "gauge",
+                "process_virtual_memory_max_bytes",
+                "Maximum amount of virtual memory available in bytes.",
+                partial(_limit, resource.RLIMIT_AS),
+            ),
             ("gauge", "process_open_fds", "Number of open file descriptors.", _open_descriptors),
-            ("gauge", "process_max_fds", "Maximum number of open file descriptors.",
-             partial(_limit, resource.RLIMIT_NOFILE)),
+            (
+                "gauge",
+                "process_max_fds",
+                "Maximum number of open file descriptors.",
+                partial(_limit, resource.RLIMIT_NOFILE),
+            ),
         )
-    )  # fmt: skip
+    )
 
 
 def _unlabelled(read: Callable[[], float | None]) -> tuple[tuple[Labels, float], ...]:

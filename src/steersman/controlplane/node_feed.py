@@ -26,14 +26,14 @@ from steersman.store.store import Store
 _DURATIONS: Final = tuple(0.0001 * 2**power for power in range(12))
 
 
-def feed_graph(
-    graph: Graph, stores: Callable[[str, str], Store[Any]], registry: Registry
-) -> None:  # fmt: skip
+def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], registry: Registry) -> None:
     """Puts what is stored into the graph, and from now on every change."""
     durations = Histogram(
-        "node_authorizer_graph_actions_duration_seconds", "How long changes of the graph take.", _DURATIONS,
+        "node_authorizer_graph_actions_duration_seconds",
+        "How long changes of the graph take.",
+        _DURATIONS,
         ("operation",),
-    )  # fmt: skip
+    )
     registry.add(durations)
 
     def taken(what: str, found: object, since: float) -> None:

@@ -199,9 +199,16 @@ class StoreObjects:
             return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
-        self, ctx: Context, name: str, change: Callable[[Any], Any], *,
-        subresource: str = "", strategy: Any = None, owned: bool = True, manager: str = MANAGER,
-    ) -> Any:  # fmt: skip
+        self,
+        ctx: Context,
+        name: str,
+        change: Callable[[Any], Any],
+        *,
+        subresource: str = "",
+        strategy: Any = None,
+        owned: bool = True,
+        manager: str = MANAGER,
+    ) -> Any:
         async def make(old: Any | None) -> Any:
             new = change(None if old is None else await offload(self._store.kind.copy, old))
             if owned:
@@ -214,9 +221,15 @@ class StoreObjects:
             return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
-        self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = "",
+        self,
+        ctx: Context,
+        name: str,
+        configuration: dict[str, Any],
+        manager: str,
+        *,
+        subresource: str = "",
         uid: str = "",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there, of
         this `uid` if it is given.
 

@@ -216,20 +216,32 @@ ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
 STORAGES: Final = ("sqlite", "memory")
 """What `--storage` may be."""
 ALLOWED: Final = {
-    "storage": STORAGES, "storage_media_type": STORAGE_MEDIA_TYPES, "endpoint_reconciler_type": ENDPOINT_RECONCILERS,
+    "storage": STORAGES,
+    "storage_media_type": STORAGE_MEDIA_TYPES,
+    "endpoint_reconciler_type": ENDPOINT_RECONCILERS,
     "logging_format": LOGGING_FORMATS,
-}  # fmt: skip
+}
 """Options that have one of few values, and these."""
 NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
 """Options that are no flags."""
 _DURATIONS: Final = (
     "authentication_token_webhook_cache_ttl",
-    "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
-    "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
-    "etcd_compaction_interval", "etcd_healthcheck_timeout", "etcd_readycheck_timeout",
-    "etcd_count_metric_poll_period", "etcd_db_metric_poll_interval", "storage_initialization_timeout",
-    "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
-)  # fmt: skip
+    "authorization_webhook_cache_authorized_ttl",
+    "authorization_webhook_cache_unauthorized_ttl",
+    "request_timeout",
+    "service_account_max_token_expiration",
+    "event_ttl",
+    "shutdown_delay_duration",
+    "etcd_compaction_interval",
+    "etcd_healthcheck_timeout",
+    "etcd_readycheck_timeout",
+    "etcd_count_metric_poll_period",
+    "etcd_db_metric_poll_interval",
+    "storage_initialization_timeout",
+    "kubelet_timeout",
+    "debug_loop_watchdog",
+    *AUDIT_DURATIONS,
+)
 """Options in seconds whose flags are durations."""
 
 

@@ -42,8 +42,9 @@ _GONE: Final = (404, 409)
 
 _GENERATIONS: Final[Reading[tuple[int, int]]] = Reading(
     lambda policy: (policy.metadata.generation, policy.status.observed_generation),
-    "metadata.generation", "status.observedGeneration",
-)  # fmt: skip
+    "metadata.generation",
+    "status.observedGeneration",
+)
 
 
 class PolicyStatus:
@@ -51,7 +52,7 @@ class PolicyStatus:
 
     def __init__(
         self, server: Server, store: Store[Any], objects: StoreObjects, remote: Callable[[], RemoteDocuments]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._server: Final = server
         self._objects: Final = objects
         self._remote: Final = remote
@@ -94,9 +95,11 @@ class PolicyStatus:
             logger.warning("the types of policy %s are not checked: %s", name, error)
             return
         configuration = {
-            "apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
             "status": {"observedGeneration": policy.metadata.generation, "typeChecking": _told(warnings)},
-        }  # fmt: skip
+        }
         ctx = Context(LOOPBACK, Action(name=name))
         try:
             await self._objects.apply(ctx, name, configuration, MANAGER, subresource="status", uid=policy.metadata.uid)

@@ -27,18 +27,20 @@ class ReloadMetrics:
             f"{prefix}_automatic_reloads_total",
             f"{stability} Total number of automatic reloads of {what} configuration {split}",
             ("status", "apiserver_id_hash"),
-        )  # fmt: skip
+        )
         self._last = Gauge(
             f"{prefix}_automatic_reload_last_timestamp_seconds",
             f"{stability} Timestamp of the last automatic reload of {what} configuration {split}",
             ("status", "apiserver_id_hash"),
         )
         info = Computed(
-            "gauge", f"{prefix}_last_config_info",
+            "gauge",
+            f"{prefix}_last_config_info",
             f"[ALPHA] Information about the last applied {what} configuration with hash as label, split by apiserver "
             "identity.",
-            ("apiserver_id_hash", "hash"), self._infos,
-        )  # fmt: skip
+            ("apiserver_id_hash", "hash"),
+            self._infos,
+        )
         registry.add(self._total, self._last, info)
 
     def failed(self) -> None:

@@ -23,53 +23,91 @@ _ON_ERROR: Final = "In case of a fetching error, the value will be -1."
 Value = Callable[[Cacher], float]
 
 _COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
-    ("apiserver_storage_events_received_total", "[BETA] Number of etcd events received split by kind.",
-     lambda cacher: cacher.counts.events),
-    ("apiserver_storage_decode_errors_total", "[ALPHA] Number of stored object decode errors split by object type",
-     lambda cacher: cacher.counts.undecodable),
-    ("apiserver_storage_list_total", "[ALPHA] Number of LIST requests served from storage",
-     lambda cacher: cacher.counts.stored_lists),
-    ("apiserver_storage_list_fetched_objects_total",
-     "[ALPHA] Number of objects read from storage in the course of serving a LIST request",
-     lambda cacher: cacher.counts.stored_fetched),
-    ("apiserver_storage_list_evaluated_objects_total",
-     "[ALPHA] Number of objects tested in the course of serving a LIST request from storage",
-     lambda cacher: cacher.counts.stored_fetched),
-    ("apiserver_storage_list_returned_objects_total",
-     "[ALPHA] Number of objects returned for a LIST request from storage", lambda cacher: cacher.counts.stored_fetched),
-    ("apiserver_watch_cache_events_received_total",
-     "[ALPHA] Counter of events received in watch cache broken by resource type.",
-     lambda cacher: cacher.counts.events),
-    ("apiserver_watch_cache_events_dispatched_total",
-     "[ALPHA] Counter of events dispatched in watch cache broken by resource type.",
-     lambda cacher: cacher.counts.events),
-    ("apiserver_watch_cache_initializations_total",
-     "[ALPHA] Counter of watch cache initializations broken by resource type.",
-     lambda cacher: cacher.counts.initializations),
-    ("apiserver_cache_list_returned_objects_total",
-     "[ALPHA] Number of objects returned for a LIST request from watch cache", lambda cacher: cacher.counts.listed),
-)  # fmt: skip
+    (
+        "apiserver_storage_events_received_total",
+        "[BETA] Number of etcd events received split by kind.",
+        lambda cacher: cacher.counts.events,
+    ),
+    (
+        "apiserver_storage_decode_errors_total",
+        "[ALPHA] Number of stored object decode errors split by object type",
+        lambda cacher: cacher.counts.undecodable,
+    ),
+    (
+        "apiserver_storage_list_total",
+        "[ALPHA] Number of LIST requests served from storage",
+        lambda cacher: cacher.counts.stored_lists,
+    ),
+    (
+        "apiserver_storage_list_fetched_objects_total",
+        "[ALPHA] Number of objects read from storage in the course of serving a LIST request",
+        lambda cacher: cacher.counts.stored_fetched,
+    ),
+    (
+        "apiserver_storage_list_evaluated_objects_total",
+        "[ALPHA] Number of objects tested in the course of serving a LIST request from storage",
+        lambda cacher: cacher.counts.stored_fetched,
+    ),
+    (
+        "apiserver_storage_list_returned_objects_total",
+        "[ALPHA] Number of objects returned for a LIST request from storage",
+        lambda cacher: cacher.counts.stored_fetched,
+    ),
+    (
+        "apiserver_watch_cache_events_received_total",
+        "[ALPHA] Counter of events received in watch cache broken by resource type.",
+        lambda cacher: cacher.counts.events,
+    ),
+    (
+        "apiserver_watch_cache_events_dispatched_total",
+        "[ALPHA] Counter of events dispatched in watch cache broken by resource type.",
+        lambda cacher: cacher.counts.events,
+    ),
+    (
+        "apiserver_watch_cache_initializations_total",
+        "[ALPHA] Counter of watch cache initializations broken by resource type.",
+        lambda cacher: cacher.counts.initializations,
+    ),
+    (
+        "apiserver_cache_list_returned_objects_total",
+        "[ALPHA] Number of objects returned for a LIST request from watch cache",
+        lambda cacher: cacher.counts.listed,
+    ),
+)
 """Series are there once they are not 0, as upstream's are."""
 _BY_INDEX: Final[tuple[tuple[str, str, Value], ...]] = (
-    ("apiserver_cache_list_total", "[ALPHA] Number of LIST requests served from watch cache",
-     lambda cacher: cacher.counts.lists),
-    ("apiserver_cache_list_fetched_objects_total",
-     "[ALPHA] Number of objects read from watch cache in the course of serving a LIST request",
-     lambda cacher: cacher.counts.fetched),
-)  # fmt: skip
+    (
+        "apiserver_cache_list_total",
+        "[ALPHA] Number of LIST requests served from watch cache",
+        lambda cacher: cacher.counts.lists,
+    ),
+    (
+        "apiserver_cache_list_fetched_objects_total",
+        "[ALPHA] Number of objects read from watch cache in the course of serving a LIST request",
+        lambda cacher: cacher.counts.fetched,
+    ),
+)
 _GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
-    ("apiserver_watch_cache_resource_version",
-     "[ALPHA] Current resource version of watch cache broken by resource type. This is truncated to the 15 least "
-     "significant digits.", lambda cacher: cacher.revision % _VERSION_DIGITS),
-)  # fmt: skip
+    (
+        "apiserver_watch_cache_resource_version",
+        "[ALPHA] Current resource version of watch cache broken by resource type. This is truncated to the 15 least "
+        "significant digits.",
+        lambda cacher: cacher.revision % _VERSION_DIGITS,
+    ),
+)
 _OF_OBJECTS: Final[tuple[tuple[str, str, Value], ...]] = (
-    ("apiserver_resource_objects",
-     f"[ALPHA] Number of stored objects at the time of last check split by kind. {_ON_ERROR}",
-     lambda cacher: cacher.count(cacher.prefix)),
-    ("apiserver_resource_size_estimate_bytes",
-     "[ALPHA] Estimated size of stored objects in database. Estimate is based on sum of last observed sizes of "
-     f"serialized objects. {_ON_ERROR}", lambda cacher: cacher.size),
-)  # fmt: skip
+    (
+        "apiserver_resource_objects",
+        f"[ALPHA] Number of stored objects at the time of last check split by kind. {_ON_ERROR}",
+        lambda cacher: cacher.count(cacher.prefix),
+    ),
+    (
+        "apiserver_resource_size_estimate_bytes",
+        "[ALPHA] Estimated size of stored objects in database. Estimate is based on sum of last observed sizes of "
+        f"serialized objects. {_ON_ERROR}",
+        lambda cacher: cacher.size,
+    ),
+)
 _STORED_OBJECTS: Final = (
     "[STABLE] (Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects instead] Number of "
     f"stored objects at the time of last check split by kind. {_ON_ERROR}"
@@ -117,16 +155,28 @@ def install_storage_metrics(
                 yield (counted.group, counted.resource), cacher.counts.read_waits
 
     made: list[Metric] = [
-        Computed("counter", "apiserver_watch_cache_consistent_read_total",
-                 "[ALPHA] Counter for consistent reads from cache.", (*_BY_RESOURCE, "success", "fallback"),
-                 consistent_reads),
-        Computed("counter", "apiserver_storage_consistency_checks_total",
-                 "[ALPHA] Counter for status of consistency checks between etcd and watch cache",
-                 (*_BY_RESOURCE, "status"), consistency_checks),
-        ComputedHistogram("apiserver_watch_cache_read_wait_seconds",
-                          "[ALPHA] Histogram of time spent waiting for a watch cache to become fresh.", READ_WAITS,
-                          _BY_RESOURCE, read_waits),
-    ]  # fmt: skip
+        Computed(
+            "counter",
+            "apiserver_watch_cache_consistent_read_total",
+            "[ALPHA] Counter for consistent reads from cache.",
+            (*_BY_RESOURCE, "success", "fallback"),
+            consistent_reads,
+        ),
+        Computed(
+            "counter",
+            "apiserver_storage_consistency_checks_total",
+            "[ALPHA] Counter for status of consistency checks between etcd and watch cache",
+            (*_BY_RESOURCE, "status"),
+            consistency_checks,
+        ),
+        ComputedHistogram(
+            "apiserver_watch_cache_read_wait_seconds",
+            "[ALPHA] Histogram of time spent waiting for a watch cache to become fresh.",
+            READ_WAITS,
+            _BY_RESOURCE,
+            read_waits,
+        ),
+    ]
     made += [Computed("counter", name, text, _BY_RESOURCE, read(of, zero=False)) for name, text, of in _COUNTERS]
     by_index = ("group", "index", "resource")
     made += [Computed("counter", name, text, by_index, read(of, "", zero=False)) for name, text, of in _BY_INDEX]
@@ -135,11 +185,15 @@ def install_storage_metrics(
         made += [Computed("gauge", name, text, _BY_RESOURCE, read(of)) for name, text, of in _OF_OBJECTS]
         made.append(Computed("gauge", "apiserver_storage_objects", _STORED_OBJECTS, ("resource",), storage_objects))
     if file is not None:
-        made.append(Computed(
-            "gauge", "apiserver_storage_size_bytes",
-            "[STABLE] Size of the storage database file physically allocated in bytes.", ("storage_cluster_id",),
-            lambda: _size(file),
-        ))  # fmt: skip
+        made.append(
+            Computed(
+                "gauge",
+                "apiserver_storage_size_bytes",
+                "[STABLE] Size of the storage database file physically allocated in bytes.",
+                ("storage_cluster_id",),
+                lambda: _size(file),
+            )
+        )
     registry.add(*made)
 
 
@@ -164,12 +218,21 @@ def install_refusals(registry: Registry, storages: Sequence[Storage]) -> None:
         return iter(refusing.items())
 
     registry.add(
-        Computed("counter", "steersman_storage_refused_requests_total",
-                 "Requests that storage refused for its own state: a full disk, a damaged file, no connection.",
-                 ("operation",), totals),
-        Computed("gauge", "steersman_storage_refuses", "1 while storage refuses what is asked of it.", ("operation",),
-                 ongoing),
-    )  # fmt: skip
+        Computed(
+            "counter",
+            "steersman_storage_refused_requests_total",
+            "Requests that storage refused for its own state: a full disk, a damaged file, no connection.",
+            ("operation",),
+            totals,
+        ),
+        Computed(
+            "gauge",
+            "steersman_storage_refuses",
+            "1 while storage refuses what is asked of it.",
+            ("operation",),
+            ongoing,
+        ),
+    )
 
 
 def _size(file: Path) -> list[tuple[Labels, float]]:

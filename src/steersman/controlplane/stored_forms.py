@@ -17,9 +17,7 @@ def stored_form(resource: Resource[Any, Any], media_type: str) -> StoredForm | N
     if resource.always_json:
         media_type = JSON
     names = [other.kind.api_version for other in resource.other_versions]
-    return StoredForm(
-        resource.kind, media_type, find=_Versions(resource).find, written=resource.stored_as, names=names
-    )  # fmt: skip
+    return StoredForm(resource.kind, media_type, find=_Versions(resource).find, written=resource.stored_as, names=names)
 
 
 class _Versions:

@@ -32,8 +32,12 @@ _JUDGED_BY: Final = frozenset(
     for group, plurals in {
         "": ("namespaces", "resourcequotas", "limitranges", "serviceaccounts"),
         "admissionregistration.k8s.io": (
-            "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
-            "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "mutatingwebhookconfigurations",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
         ),
         "apiextensions.k8s.io": ("customresourcedefinitions",),
         "apiregistration.k8s.io": ("apiservices",),
@@ -42,7 +46,7 @@ _JUDGED_BY: Final = frozenset(
         "scheduling.k8s.io": ("priorityclasses",),
     }.items()
     for plural in plurals
-)  # fmt: skip
+)
 """Resources by whose objects requests for other ones are judged."""
 _RETRY: Final = 1.0
 """Seconds before a cache that could not be filled is filled again."""
@@ -54,10 +58,13 @@ class Stores:
     `is_apart` that this is another one."""
 
     def __init__(
-        self, storage: Storage, encryption: Encryption | None = None, media_type: str = JSON,
+        self,
+        storage: Storage,
+        encryption: Encryption | None = None,
+        media_type: str = JSON,
         located: Callable[[GroupResource], Storage] | None = None,
         is_apart: Callable[[GroupResource], bool] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._storage = storage
         self._located = located
         self._is_apart = is_apart

@@ -40,10 +40,15 @@ _INSECURE_SUITES: Final = {
     "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
 }
 """Those that Go calls insecure."""
-_SUITES_NOBODY_HAS: Final = frozenset((
-    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA", "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA", "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
-    "TLS_RSA_WITH_3DES_EDE_CBC_SHA", "TLS_RSA_WITH_RC4_128_SHA",
-))  # fmt: skip
+_SUITES_NOBODY_HAS: Final = frozenset(
+    (
+        "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+        "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+        "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+        "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+        "TLS_RSA_WITH_RC4_128_SHA",
+    )
+)
 """Suites of the flag that OpenSSL does not have."""
 _SUITES_OF_TLS_1_3: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
@@ -51,9 +56,14 @@ _SUITES_OF_TLS_1_3: Final = frozenset(
 """Always offered, as by Go."""
 _SUITES_OF_HTTP2: Final = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256")
 _CURVES: Final = {
-    4588: "X25519MLKEM768", 4587: "SecP256r1MLKEM768", 4589: "SecP384r1MLKEM1024", 29: "X25519", 23: "P-256",
-    24: "P-384", 25: "P-521",
-}  # fmt: skip
+    4588: "X25519MLKEM768",
+    4587: "SecP256r1MLKEM768",
+    4589: "SecP384r1MLKEM1024",
+    29: "X25519",
+    23: "P-256",
+    24: "P-384",
+    25: "P-521",
+}
 """OpenSSL's names of key exchanges by Go's numbers (crypto/tls CurveID), those that it prefers first."""
 _LARGEST_CURVE: Final = (1 << 16) - 1
 

@@ -40,10 +40,18 @@ class Upkeep:
     """Begins with the hooks of `server` and ends with `stop`."""
 
     def __init__(
-        self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
-        kubernetes: KubernetesService, remote: Callable[[], RemoteDocuments], controllers: Sequence[str], *,
-        keeps_lease: bool = True, shared: Storage | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        stores: Stores,
+        services: Services,
+        bootstrap: Bootstrap,
+        kubernetes: KubernetesService,
+        remote: Callable[[], RemoteDocuments],
+        controllers: Sequence[str],
+        *,
+        keeps_lease: bool = True,
+        shared: Storage | None = None,
+    ) -> None:
         """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option. Of several
         processes that are one server one `keeps_lease`; `shared` is the storage, if other servers may be on it."""
         self._keeps_lease = keeps_lease

@@ -17,9 +17,18 @@ def attributes(
     """What the plugins are to judge of a request that stores nothing new."""
     action = request.action
     return Attributes(
-        operation, request.user, action, scope.gvk, action.name, None, old, options, ctx.dry_run, request.warnings,
+        operation,
+        request.user,
+        action,
+        scope.gvk,
+        action.name,
+        None,
+        old,
+        options,
+        ctx.dry_run,
+        request.warnings,
         request.audit,
-    )  # fmt: skip
+    )
 
 
 def check_delete(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckDelete | None:

@@ -150,9 +150,14 @@ def check_names(scope: Scope, request: Request, metadata: Any) -> None:
 
 
 def decode(
-    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: Kind[Any],
+    scope: Scope,
+    request: Request,
+    data: bytes,
+    media: str,
+    validation: str,
+    kind: Kind[Any],
     also: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
 
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a

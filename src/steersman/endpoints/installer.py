@@ -182,9 +182,16 @@ class _Installer:
         self.namespaced = scope.resource.namespaced
 
     def add(
-        self, method: str, handle: Handle, *verbs: str, named: bool = False, subresource: str = "", watch: bool = False,
-        everywhere: bool = False, path: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        method: str,
+        handle: Handle,
+        *verbs: str,
+        named: bool = False,
+        subresource: str = "",
+        watch: bool = False,
+        everywhere: bool = False,
+        path: bool = False,
+    ) -> None:
         """Adds a method to the route of a template: that of one object if it is `named`, else that of a collection.
 
         `everywhere` is the collection across all namespaces, `watch` the old path of watches, `path` any path behind
@@ -203,9 +210,14 @@ class _Installer:
             if named:
                 level = Level.SUBRESOURCE if subresource else Level.OBJECT
             route = Route(
-                scope.group, scope.version, plural, subresource, level, warning=self._warning,
+                scope.group,
+                scope.version,
+                plural,
+                subresource,
+                level,
+                warning=self._warning,
                 by_definition=scope.resource.by_definition,
-            )  # fmt: skip
+            )
             self._routes[template] = route
         route.methods[method] = Method(handle, verbs)
 

@@ -67,8 +67,13 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         listing = replace(listing, items=await offload_if(much, _in_row_order, scope, listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
-    elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
-            and len(listing.items) <= _MANY:  # fmt: skip
+    elif (
+        not wanted.as_kind
+        and scope.other is None
+        and not wanted.pretty
+        and wanted.media == JSON
+        and len(listing.items) <= _MANY
+    ):
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
     else:
         response = await _document_response(scope, request, listing, wanted)

@@ -13,17 +13,46 @@ if TYPE_CHECKING:
     from steersman.machinery.identity.action import Action
 
 _DURATIONS: Final = (
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
-)  # fmt: skip
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    15,
+    20,
+    30,
+    45,
+    60,
+)
 _SIZES: Final = tuple(float(1000 * 10**power) for power in range(7))
 _BODY_SIZES: Final = tuple(50000.0 + 50000 * step for step in range(31))
 _IMPERSONATION_DURATIONS: Final = tuple(0.001 * 2**power for power in range(15))
 _REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _COUNTED: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code")
 _VERBS: Final = {
-    "get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT", "patch": "PATCH",
-    "delete": "DELETE", "deletecollection": "DELETECOLLECTION", "proxy": "CONNECT",
-}  # fmt: skip
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+    "proxy": "CONNECT",
+}
 _KNOWN_METHODS: Final = frozenset({"get", "put", "post", "patch", "delete", "head", "options", "connect", "trace"})
 _CONNECTED: Final = frozenset({"attach", "exec", "proxy", "portforward"})
 
@@ -65,9 +94,10 @@ class RequestMetrics:
             ("verb", "group", "version", "resource", "subresource", "scope", "component"),
         )
         self.watch_events = Counter(
-            "apiserver_watch_events_total", "[ALPHA] Number of events sent in watch clients", ("group", "version",
-                                                                                              "resource"),
-        )  # fmt: skip
+            "apiserver_watch_events_total",
+            "[ALPHA] Number of events sent in watch clients",
+            ("group", "version", "resource"),
+        )
         self.terminations = Counter(
             "apiserver_request_terminations_total",
             "[ALPHA] Number of requests which apiserver terminated in self-defense.",
@@ -106,11 +136,20 @@ class RequestMetrics:
             by_mode,
         )
         registry.add(
-            self.impersonations, self.impersonations_total,
-            self.total, self.duration, self.sizes, self.body_sizes, self.long_running, self.watch_events,
-            self.terminations, self.deprecated, self.authentications, self.authentication_attempts,
+            self.impersonations,
+            self.impersonations_total,
+            self.total,
+            self.duration,
+            self.sizes,
+            self.body_sizes,
+            self.long_running,
+            self.watch_events,
+            self.terminations,
+            self.deprecated,
+            self.authentications,
+            self.authentication_attempts,
             self.authorization_attempts,
-        )  # fmt: skip
+        )
         self._registry = registry
         self.served: Callable[[RequestInfo], Action] = _action
         """What labels may name of a request that has not found its route: of names out of a path there are as many as
@@ -123,11 +162,16 @@ class RequestMetrics:
             reading, mutating = running()
             return [(("readOnly",), reading), (("mutating",), mutating)]
 
-        self._registry.add(Computed(
-            "gauge", "apiserver_current_inflight_requests",
-            "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in "
-            "last second.", ("request_kind",), read,
-        ))  # fmt: skip
+        self._registry.add(
+            Computed(
+                "gauge",
+                "apiserver_current_inflight_requests",
+                "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in "
+                "last second.",
+                ("request_kind",),
+                read,
+            )
+        )
 
     def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
         """The values of the labels of a request, kept with its info, which requests for the same thing share.
@@ -155,8 +199,16 @@ class RequestMetrics:
         elif action.namespace:
             scope = "namespace"
         verb = "CONNECT" if action.subresource in _CONNECTED else _VERBS.get(action.verb, "OTHER")
-        return (verb, "All" if dry_run else "", named.group, named.version, named.resource, named.subresource,
-                scope, "apiserver")  # fmt: skip
+        return (
+            verb,
+            "All" if dry_run else "",
+            named.group,
+            named.version,
+            named.resource,
+            named.subresource,
+            scope,
+            "apiserver",
+        )
 
 
 def _action(info: RequestInfo) -> Action:

@@ -89,15 +89,15 @@ def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -
 
 def _resets(
     resource: Resource[Any], kind: Kind[Any], subresource: str, below: Sequence[Subresource[Any]]
-) -> Mapping[str, Filter]:  # fmt: skip
+) -> Mapping[str, Filter]:
     """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name.
 
     What a definition makes resets fields of the version written in only.
     """
     group = kind.group
-    versions = [kind] if resource.by_definition else [
-        each.kind for each in resource.versions.values() if each.group == group
-    ]  # fmt: skip
+    versions = (
+        [kind] if resource.by_definition else [each.kind for each in resource.versions.values() if each.group == group]
+    )
     strategies = {"": resource.strategy, **{each.name: each.strategy for each in below}}
     strategy = strategies.get(subresource)
     reset = () if strategy is None else strategy.reset_fields_in(kind.version)
@@ -212,7 +212,7 @@ def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
 
 def own_view(
     scope: Scope, request: Request, kind: Kind[Any], parent: Any, view: Any, before: Any, given: str, is_applied: bool
-) -> None:  # fmt: skip
+) -> None:
     """Gives a Scale that is to be written, and what it was, their entries, as admission sees them; that of an apply has
     its own already."""
     show_in_view(scope, parent, before)

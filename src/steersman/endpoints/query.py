@@ -67,10 +67,7 @@ def parse_query(text: str) -> Query:
 def _parse_escaped(text: str) -> Query:
     """The same of a text of many escapes."""
     is_good = not has_bad_escape(text)
-    parts = [
-        part for part in text.split("&")
-        if part and ";" not in part and (is_good or not has_bad_escape(part))
-    ]  # fmt: skip
+    parts = [part for part in text.split("&") if part and ";" not in part and (is_good or not has_bad_escape(part))]
     query = Query()
     query.pairs = unescaped_parts("&".join(parts)) if parts else []
     for key, value in query.pairs:

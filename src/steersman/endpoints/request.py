@@ -45,9 +45,33 @@ class Request:
     been told of, and nothing newer was committed when the request came; 0 where that was not asked.
     """
 
-    __slots__ = ("_threads", "account", "action", "audit", "audit_id", "authentication_seconds", "deadline",
-                 "estimate", "flow", "headers", "http", "info", "initialized", "method", "newest", "path", "query",
-                 "received", "recorded", "refused", "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
+    __slots__ = (
+        "_threads",
+        "account",
+        "action",
+        "audit",
+        "audit_id",
+        "authentication_seconds",
+        "deadline",
+        "estimate",
+        "flow",
+        "headers",
+        "http",
+        "info",
+        "initialized",
+        "method",
+        "newest",
+        "path",
+        "query",
+        "received",
+        "recorded",
+        "refused",
+        "remarks",
+        "subpath",
+        "ticket",
+        "user",
+        "warnings",
+    )
 
     info: RequestInfo
     user: UserInfo

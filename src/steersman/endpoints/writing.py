@@ -57,9 +57,18 @@ class Write(Generic[C]):
         request, ctx = self.request, self.ctx
         action = request.action
         return Admission(
-            operation, request.user, action, kind or self.scope.gvk, name or action.name, obj, old, self.options,
-            ctx.dry_run, request.warnings, request.audit,
-        )  # fmt: skip
+            operation,
+            request.user,
+            action,
+            kind or self.scope.gvk,
+            name or action.name,
+            obj,
+            old,
+            self.options,
+            ctx.dry_run,
+            request.warnings,
+            request.audit,
+        )
 
     async def record_patch(self) -> None:
         """Shows an audit what was sent, where that is a patch."""
@@ -72,9 +81,11 @@ class Write(Generic[C]):
 
 
 async def parse(
-    scope: Scope[C], request: Request, media_of: Callable[[Scope, Request], str],
+    scope: Scope[C],
+    request: Request,
+    media_of: Callable[[Scope, Request], str],
     options_of: Callable[[Request], Options],
-) -> Write[C]:  # fmt: skip
+) -> Write[C]:
     """What was sent, read; what is wrong is told in this order.
 
     Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
@@ -117,9 +128,13 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
         await chain.validate(write.admission(UPDATE, new, old))
 
     change = Change(
-        make, uid, action.subresource, may_create=may_create, check_create=_creation(write),
+        make,
+        uid,
+        action.subresource,
+        may_create=may_create,
+        check_create=_creation(write),
         check_update=check if chain.handles(UPDATE) else None,
-    )  # fmt: skip
+    )
     return await write.scope.storage.update(write.ctx, action.name, change)
 
 

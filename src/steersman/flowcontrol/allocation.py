@@ -59,10 +59,13 @@ def _bounded_fraction(
 
     Between two bounds what they get grows with the sum of the targets of those that are at neither bound.
     """
-    steps = sorted([
-        *((bound, target) for bound, target in zip(from_below, targets, strict=True)),
-        *((bound, -target) for bound, target in zip(from_above, targets, strict=True)),
-    ], key=lambda step: step[0])  # fmt: skip
+    steps = sorted(
+        [
+            *((bound, target) for bound, target in zip(from_below, targets, strict=True)),
+            *((bound, -target) for bound, target in zip(from_above, targets, strict=True)),
+        ],
+        key=lambda step: step[0],
+    )
     fraction, given, growing = steps[0][0], lowest, 0.0
     for bound, change in steps:
         if growing > 0 and bound > fraction:

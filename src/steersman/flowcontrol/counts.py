@@ -31,10 +31,25 @@ class SchemaCounts:
     """See the module."""
 
     __slots__ = (
-        "at_once", "executing", "executing_seats", "in_vain", "lengths", "narrow", "queued", "queued_seats", "regular",
-        "rejected", "unaccommodated", "unqueued", "unwatched", "waited", "watch", "watches", "wide",
+        "at_once",
+        "executing",
+        "executing_seats",
+        "in_vain",
+        "lengths",
+        "narrow",
+        "queued",
+        "queued_seats",
+        "regular",
+        "rejected",
+        "unaccommodated",
+        "unqueued",
+        "unwatched",
+        "waited",
+        "watch",
+        "watches",
+        "wide",
         "without_queue",
-    )  # fmt: skip
+    )
 
     def __init__(self) -> None:
         self.at_once = 0

@@ -12,17 +12,40 @@ from steersman.flowcontrol.seat_seconds import as_text
 from steersman.work.yielding import unhurried
 
 _LEVELS: Final = (
-    "PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
-    "DispatchedRequests", "RejectedRequests", "TimedoutRequests", "CancelledRequests",
-)  # fmt: skip
+    "PriorityLevelName",
+    "ActiveQueues",
+    "IsIdle",
+    "IsQuiescing",
+    "WaitingRequests",
+    "ExecutingRequests",
+    "DispatchedRequests",
+    "RejectedRequests",
+    "TimedoutRequests",
+    "CancelledRequests",
+)
 _QUEUES: Final = (
-    "PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR",
-    "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum",
-)  # fmt: skip
+    "PriorityLevelName",
+    "Index",
+    "PendingRequests",
+    "ExecutingRequests",
+    "SeatsInUse",
+    "NextDispatchR",
+    "InitialSeatsSum",
+    "MaxSeatsSum",
+    "TotalWorkSum",
+)
 _REQUESTS: Final = (
-    "PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher", "ArriveTime",
-    "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime",
-)  # fmt: skip
+    "PriorityLevelName",
+    "FlowSchemaName",
+    "QueueIndex",
+    "RequestIndexInQueue",
+    "FlowDistingsher",
+    "ArriveTime",
+    "InitialSeats",
+    "FinalSeats",
+    "AdditionalLatency",
+    "StartTime",
+)
 _DETAILS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _LEAST_WIDTH: Final = 8
 _MOST_WIDTH: Final = 256
@@ -56,9 +79,17 @@ def level_rows(fairness: Fairness) -> Iterator[Row]:
         seats = level.seats
         active = sum(1 for queue in seats.queues.values() if queue.waiting)
         yield (
-            name, str(active), _truth(seats.is_idle), _truth(level.is_quiescing), str(seats.waiting),
-            str(seats.executing), str(seats.dispatched), str(seats.rejected), "0", str(seats.cancelled),
-        )  # fmt: skip
+            name,
+            str(active),
+            _truth(seats.is_idle),
+            _truth(level.is_quiescing),
+            str(seats.waiting),
+            str(seats.executing),
+            str(seats.dispatched),
+            str(seats.rejected),
+            "0",
+            str(seats.cancelled),
+        )
 
 
 def queue_rows(fairness: Fairness) -> Iterator[Row]:
@@ -68,10 +99,16 @@ def queue_rows(fairness: Fairness) -> Iterator[Row]:
         for index, queue in _queues(level.seats):
             waiting = queue.waiting
             yield (
-                name, str(index), str(len(waiting)), str(len(queue.executing)), str(queue.seats),
-                as_text(max(queue.next_r, 0)), str(sum(each.initial for each in waiting)),
-                str(sum(each.width for each in waiting)), as_text(queue.work_waiting),
-            )  # fmt: skip
+                name,
+                str(index),
+                str(len(waiting)),
+                str(len(queue.executing)),
+                str(queue.seats),
+                as_text(max(queue.next_r, 0)),
+                str(sum(each.initial for each in waiting)),
+                str(sum(each.width for each in waiting)),
+                as_text(queue.work_waiting),
+            )
 
 
 def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
@@ -81,9 +118,7 @@ def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
     yield from ((index, queue) for index, queue in sorted(seats.queues.items()) if index >= seats.queuing.queues)
 
 
-def request_rows(
-    fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool
-) -> Iterator[Row]:  # fmt: skip
+def request_rows(fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool) -> Iterator[Row]:
     """A row for each request that waits or is worked on."""
     yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
     for name, level in sorted(fairness.levels.items()):
@@ -92,9 +127,17 @@ def request_rows(
                 continue
             about = describe(ticket.about)
             row = (
-                name, about.flow.schema, str(queue), str(position), about.flow.distinguisher, as_time(ticket.arrived),
-                str(ticket.initial), str(ticket.final), _duration(ticket.linger), as_time(ticket.started),
-            )  # fmt: skip
+                name,
+                about.flow.schema,
+                str(queue),
+                str(position),
+                about.flow.distinguisher,
+                as_time(ticket.arrived),
+                str(ticket.initial),
+                str(ticket.final),
+                _duration(ticket.linger),
+                as_time(ticket.started),
+            )
             yield (*row, *about.details) if with_details else row
 
 

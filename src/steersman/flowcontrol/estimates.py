@@ -44,9 +44,14 @@ def most_seats(nominal: int, hand: int) -> int:
 
 
 def estimate_list(
-    options: ListOptions | None, stored: Callable[[], Stored | None], level_most: int, *, is_watch: bool,
-    is_of_one: bool, has_selector: bool = False,
-) -> Estimate:  # fmt: skip
+    options: ListOptions | None,
+    stored: Callable[[], Stored | None],
+    level_most: int,
+    *,
+    is_watch: bool,
+    is_of_one: bool,
+    has_selector: bool = False,
+) -> Estimate:
     """Estimate a list, or the objects that a watch begins with.
 
     `options` are None where the query cannot be read: that request takes the most seats and is refused later. `stored`

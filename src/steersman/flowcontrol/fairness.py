@@ -50,9 +50,7 @@ class Flow:
         self.is_exempt: Final = queuing.exempt
         self.distinguisher: Final = distinguisher if queuing.queues > 1 else ""
         self.counts: Final[SchemaCounts] = level.counts_of(name)
-        self.headers: Final = (
-            (SCHEMA_UID, schema.metadata.uid), (LEVEL_UID, level.configuration.metadata.uid)
-        )  # fmt: skip
+        self.headers: Final = ((SCHEMA_UID, schema.metadata.uid), (LEVEL_UID, level.configuration.metadata.uid))
         self.hand: Final[tuple[int, ...]] = (
             deal(queuing.queues, queuing.hand, flow_hash(name, self.distinguisher)) if queuing.queues else ()
         )
@@ -102,7 +100,7 @@ class Fairness:
 
     def __init__(
         self, seats: int, *, clock: Callable[[], float], wall_clock: Callable[[], float], later: Later
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._seats = seats
         self.clock = clock
         self._later = later
@@ -123,9 +121,7 @@ class Fairness:
 
     def flow(self, user: str, groups: tuple[str, ...], action: Action, path: str | None) -> Flow:
         """The flow of a request; `path` is that of one that is about no resource, else None."""
-        key = (
-            user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource, path,
-        )  # fmt: skip
+        key = (user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource, path)
         return self.flows.get(key) or self.find(key, Digest(user, groups, action, path))
 
     def find(self, key: FlowKey, digest: Digest) -> Flow:

@@ -175,9 +175,15 @@ class QueueSet:
     # Requests
 
     def start(
-        self, counts: Counts, hand: tuple[int, ...], about: Any, now: float,
-        initial: int = 1, final: int = 0, linger: float = 0.0,
-    ) -> Ticket | None:  # fmt: skip
+        self,
+        counts: Counts,
+        hand: tuple[int, ...],
+        about: Any,
+        now: float,
+        initial: int = 1,
+        final: int = 0,
+        linger: float = 0.0,
+    ) -> Ticket | None:
         """The ticket of a request that has come at `now`: with a seat, or waiting in a queue of the `hand` of its flow.
 
         None if it is refused: no seat, and no room in the queue. Who has a seat is to `finish`.

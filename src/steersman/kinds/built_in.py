@@ -18,8 +18,14 @@ from steersman.machinery.identity.schema import GroupVersionKind
 T = TypeVar("T", bound=msgspec.Struct)
 
 META_KINDS: Final = (
-    "CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent",
-)  # fmt: skip
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+)
 """Kinds of meta/v1 that every group version has."""
 UNVERSIONED_KINDS: Final = ("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status")
 """Kinds of meta/v1 that are of the version "v1" besides."""
@@ -33,9 +39,7 @@ def built_in(
     keeps_raw_data: bool = False,
 ) -> StructKind[T]:
     """The kind of a class of `steersman.api`; see `StructKind`. Raises LookupError for any other class."""
-    return StructKind(
-        cls, gvk_of(cls), default=default, internal_error=internal_error, keeps_raw_data=keeps_raw_data
-    )  # fmt: skip
+    return StructKind(cls, gvk_of(cls), default=default, internal_error=internal_error, keeps_raw_data=keeps_raw_data)
 
 
 @lru_cache(maxsize=256)

@@ -63,7 +63,7 @@ class Kind(ABC, Generic[T]):
 
     def __init__(
         self, gvk: GroupVersionKind, list_name: str = "", *, default: Callable[[T], None] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.gvk: Final = gvk
         self.group: Final = gvk.group
         self.version: Final = gvk.version

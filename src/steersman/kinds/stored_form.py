@@ -41,9 +41,14 @@ class StoredForm:
     where there is none; `names` are those that it surely gives, beside these."""
 
     def __init__(
-        self, kind: Kind[Any], media_type: str, *, find: Callable[[str], StoredVersion | None],
-        written: str = "", names: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        kind: Kind[Any],
+        media_type: str,
+        *,
+        find: Callable[[str], StoredVersion | None],
+        written: str = "",
+        names: Sequence[str] = (),
+    ) -> None:
         self._kind = kind
         self._media_type = media_type
         self.preferred: Final = written or kind.api_version

@@ -48,14 +48,12 @@ class Aggregation:
 
 def manifests(
     aggregation: Aggregation, declarations: Sequence[Declaration], authority: bytes, secure_port: int
-) -> Iterator[Plain]:  # fmt: skip
+) -> Iterator[Plain]:
     """The objects that register a server: an APIService for each group version, before them what leads to it if it has
     an `address`. Its certificate is verified by the `authority` (PEM)."""
     if aggregation.address:
         yield from _service(aggregation, secure_port)
-    served = {
-        (each.group, version.name): None for each in declarations for version in each.versions if version.served
-    }  # fmt: skip
+    served = {(each.group, version.name): None for each in declarations for version in each.versions if version.served}
     for group, version in served:
         yield _api_service(aggregation, group, version, authority)
 
@@ -71,26 +69,32 @@ def path_of(manifest: Plain) -> str:
 def _service(aggregation: Aggregation, secure_port: int) -> Iterator[Plain]:
     name, namespace = aggregation.service, aggregation.namespace
     yield {
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"ports": [{"name": _PORT_NAME, "port": aggregation.port, "targetPort": secure_port}]},
-    }  # fmt: skip
+    }
     yield {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
         "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv6" if ":" in aggregation.address else "IPv4",
         "endpoints": [{"addresses": [aggregation.address], "conditions": {"ready": True}}],
         "ports": [{"name": _PORT_NAME, "port": secure_port, "protocol": "TCP"}],
-    }  # fmt: skip
+    }
 
 
 def _api_service(aggregation: Aggregation, group: str, version: str, authority: bytes) -> Plain:
     return {
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"{version}.{group}"},
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{group}"},
         "spec": {
-            "group": group, "version": version, "groupPriorityMinimum": aggregation.group_priority_minimum,
-            "versionPriority": aggregation.version_priority, "caBundle": base64.b64encode(authority).decode(),
-            "service": {
-                "name": aggregation.service, "namespace": aggregation.namespace, "port": aggregation.port,
-            },
+            "group": group,
+            "version": version,
+            "groupPriorityMinimum": aggregation.group_priority_minimum,
+            "versionPriority": aggregation.version_priority,
+            "caBundle": base64.b64encode(authority).decode(),
+            "service": {"name": aggregation.service, "namespace": aggregation.namespace, "port": aggregation.port},
         },
-    }  # fmt: skip
+    }

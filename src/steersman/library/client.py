@@ -21,10 +21,18 @@ T = TypeVar("T")
 _MANAGER: Final = "steersman"
 """Who owns what is written, unless it is said."""
 _STATUS: Final = "status"
-_NOT_APPLIED = frozenset({
-    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
-    "resourceVersion", "selfLink", "uid",
-})  # fmt: skip
+_NOT_APPLIED = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
 """Members of metadata that are the server's."""
 
 
@@ -117,9 +125,11 @@ class ObjectsClient(Generic[T]):
     def _plain(self, obj: T) -> Plain:
         opened = self._instances.opened(obj)
         return {
-            "apiVersion": self._resource.api_version, "kind": self._resource.kind,
-            "metadata": to_plain(opened.metadata), **opened.content,
-        }  # fmt: skip
+            "apiVersion": self._resource.api_version,
+            "kind": self._resource.kind,
+            "metadata": to_plain(opened.metadata),
+            **opened.content,
+        }
 
 
 def _resource_of(declaration: Declaration) -> APIResource[dict[str, Any]]:

@@ -34,9 +34,7 @@ class _Converting:
 
     declaration: Declaration
 
-    def make(
-        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
-    ) -> Conversion:  # fmt: skip
+    def make(self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]) -> Conversion:
         return ClassConversion(self.declaration, kinds)
 
 
@@ -62,7 +60,7 @@ def resource_of_declaration(declaration: Declaration) -> Resource[Any, Any]:
 
 def _hooked(
     subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked, hooks: HookSet
-) -> tuple[Subresource[Any], ...]:  # fmt: skip
+) -> tuple[Subresource[Any], ...]:
     return tuple(
         replace(
             each,

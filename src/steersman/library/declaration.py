@@ -102,11 +102,22 @@ class Declaration:
 
 
 def resource(
-    api_version: str, *, kind: str = "", plural: str = "", singular: str = "", namespaced: bool = True,
-    short_names: Sequence[str] = (), categories: Sequence[str] = (), printer_columns: Sequence[PrinterColumn] = (),
-    scale: Scale | None = None, rules: Sequence[Rule] = (), selectable_fields: Sequence[str] = (),
-    deprecated: bool = False, deprecation_warning: str = "", storage: object = None,
-) -> Callable[[C], C]:  # fmt: skip
+    api_version: str,
+    *,
+    kind: str = "",
+    plural: str = "",
+    singular: str = "",
+    namespaced: bool = True,
+    short_names: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    printer_columns: Sequence[PrinterColumn] = (),
+    scale: Scale | None = None,
+    rules: Sequence[Rule] = (),
+    selectable_fields: Sequence[str] = (),
+    deprecated: bool = False,
+    deprecation_warning: str = "",
+    storage: object = None,
+) -> Callable[[C], C]:
     """Declares a class as the resource of its name: `@resource("wardle.example.com/v1alpha1")`.
 
     The class is a `msgspec.Struct`, a dataclass or a pydantic model. Its fields are the members of objects; `spec` and
@@ -122,21 +133,39 @@ def resource(
     def declare(model: C) -> C:
         _check(model)
         _check_facts(
-            model, printer_columns=(PrinterColumn, printer_columns), rules=(Rule, rules), scale=(Scale, scale),
-            selectable_fields=(str, selectable_fields), short_names=(str, short_names), categories=(str, categories),
-        )  # fmt: skip
+            model,
+            printer_columns=(PrinterColumn, printer_columns),
+            rules=(Rule, rules),
+            scale=(Scale, scale),
+            selectable_fields=(str, selectable_fields),
+            short_names=(str, short_names),
+            categories=(str, categories),
+        )
         own_kind = kind or model.__name__
         if storage is not None and "get" in verbs_of_storage(storage) and "metadata" not in member_names(model):
             raise DefinitionError(f"{model.__name__} has no field `metadata`, by which its storage names objects")
         version = Version(
-            name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
-            selectable_fields=tuple(selectable_fields), deprecated=deprecated, deprecation_warning=deprecation_warning,
-        )  # fmt: skip
+            name=name,
+            model=model,
+            printer_columns=tuple(printer_columns),
+            scale=scale,
+            rules=tuple(rules),
+            selectable_fields=tuple(selectable_fields),
+            deprecated=deprecated,
+            deprecation_warning=deprecation_warning,
+        )
         declaration = Declaration(
-            group=group, kind=own_kind, plural=plural or plural_of(own_kind.lower()),
-            singular=singular or own_kind.lower(), short_names=tuple(short_names), categories=tuple(categories),
-            namespaced=namespaced, stored=version, hooks=hooks_of(model), storage=storage,
-        )  # fmt: skip
+            group=group,
+            kind=own_kind,
+            plural=plural or plural_of(own_kind.lower()),
+            singular=singular or own_kind.lower(),
+            short_names=tuple(short_names),
+            categories=tuple(categories),
+            namespaced=namespaced,
+            stored=version,
+            hooks=hooks_of(model),
+            storage=storage,
+        )
         setattr(model, _ATTRIBUTE, declaration)
         return model
 
@@ -144,10 +173,17 @@ def resource(
 
 
 def version_of(
-    hub: type[Any], name: str, *, printer_columns: Sequence[PrinterColumn] = (), scale: Scale | None = None,
-    rules: Sequence[Rule] = (), selectable_fields: Sequence[str] = (), served: bool = True,
-    deprecated: bool = False, deprecation_warning: str = "",
-) -> Callable[[C], C]:  # fmt: skip
+    hub: type[Any],
+    name: str,
+    *,
+    printer_columns: Sequence[PrinterColumn] = (),
+    scale: Scale | None = None,
+    rules: Sequence[Rule] = (),
+    selectable_fields: Sequence[str] = (),
+    served: bool = True,
+    deprecated: bool = False,
+    deprecation_warning: str = "",
+) -> Callable[[C], C]:
     """Declares a class as another version of the resource `hub`: `@version_of(Flunder, "v1beta1")`.
 
     It has the methods of `Convertible`; without them objects are the same in both, as far as each knows them. Raises
@@ -158,9 +194,12 @@ def version_of(
     def declare(model: C) -> C:
         _check(model)
         _check_facts(
-            model, printer_columns=(PrinterColumn, printer_columns), rules=(Rule, rules), scale=(Scale, scale),
+            model,
+            printer_columns=(PrinterColumn, printer_columns),
+            rules=(Rule, rules),
+            scale=(Scale, scale),
             selectable_fields=(str, selectable_fields),
-        )  # fmt: skip
+        )
         if own := own_hooks(model, hub):
             raise DefinitionError(
                 f"{model.__name__}.{own[0]}: hooks are methods of {hub.__name__}, which is the version that is stored; "
@@ -174,11 +213,17 @@ def version_of(
             raise DefinitionError(f"{model.__name__} has one of convert_to and convert_from, and needs both")
         declaration.others.append(
             Version(
-                name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
-                selectable_fields=tuple(selectable_fields), served=served, deprecated=deprecated,
+                name=name,
+                model=model,
+                printer_columns=tuple(printer_columns),
+                scale=scale,
+                rules=tuple(rules),
+                selectable_fields=tuple(selectable_fields),
+                served=served,
+                deprecated=deprecated,
                 deprecation_warning=deprecation_warning,
             )
-        )  # fmt: skip
+        )
         return model
 
     return declare

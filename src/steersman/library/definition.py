@@ -48,9 +48,11 @@ def plain_definition(declaration: Declaration) -> Plain:
 def names_of(declaration: Declaration) -> Plain:
     """The names of a resource."""
     names: Plain = {
-        "plural": declaration.plural, "singular": declaration.singular, "kind": declaration.kind,
+        "plural": declaration.plural,
+        "singular": declaration.singular,
+        "kind": declaration.kind,
         "listKind": f"{declaration.kind}List",
-    }  # fmt: skip
+    }
     if declaration.short_names:
         names["shortNames"] = list(declaration.short_names)
     if declaration.categories:
@@ -62,8 +64,11 @@ def _version(version: Version, *, is_stored: bool) -> Plain:
     schema = schema_of(version.model, version.rules)
     schema["properties"] = {**_object_members(), **schema.get("properties", {})}
     plain: Plain = {
-        "name": version.name, "served": version.served, "storage": is_stored, "schema": {"openAPIV3Schema": schema},
-    }  # fmt: skip
+        "name": version.name,
+        "served": version.served,
+        "storage": is_stored,
+        "schema": {"openAPIV3Schema": schema},
+    }
     if version.deprecated:
         plain["deprecated"] = True
         if version.deprecation_warning:

@@ -28,9 +28,18 @@ logger = logging.getLogger(__name__)
 
 _STATUS: Final = "status"
 _IDENTITY: Final = (
-    "name", "generate_name", "namespace", "self_link", "uid", "resource_version", "generation", "creation_timestamp",
-    "deletion_timestamp", "deletion_grace_period_seconds", "managed_fields",
-)  # fmt: skip
+    "name",
+    "generate_name",
+    "namespace",
+    "self_link",
+    "uid",
+    "resource_version",
+    "generation",
+    "creation_timestamp",
+    "deletion_timestamp",
+    "deletion_grace_period_seconds",
+    "managed_fields",
+)
 """Of metadata, what hooks leave alone."""
 
 
@@ -72,9 +81,7 @@ class Hooked:
         except ModelError as error:  # the class of the request's version cannot hold what was prepared
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
 
-    def _keep_unsaid(
-        self, new: OpenObject, prepared: Any, version: str, subresource: str, *, is_new: bool
-    ) -> None:  # fmt: skip
+    def _keep_unsaid(self, new: OpenObject, prepared: Any, version: str, subresource: str, *, is_new: bool) -> None:
         """What was prepared and the version of the request cannot say is stored all the same."""
         stored = self._versions.stored.declared.name
         new.unsaid = None
@@ -89,7 +96,7 @@ class Hooked:
 
     def wrong(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
-    ) -> Iterator[FieldError]:  # fmt: skip
+    ) -> Iterator[FieldError]:
         """What the class finds wrong with an object that its schema finds nothing wrong with."""
         try:
             instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
@@ -115,7 +122,7 @@ class Hooked:
 
     async def admit(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services, subresource: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
         version = self._versions.of(ctx)
         if await offload(version.kind.structural.validate, version.kind.whole(new)):
@@ -130,9 +137,14 @@ class Hooked:
                 await each(instance, request)
 
     async def written(
-        self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services,
+        self,
+        ctx: Context,
+        obj: OpenObject,
+        old: OpenObject | None,
+        operation: str,
+        services: Services,
         subresource: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
         try:
             instance = self._instances.of_hub(obj, self._version(ctx, operation))
@@ -150,9 +162,14 @@ class Hooked:
         return (self._versions.stored if operation == DELETE else self._versions.of(ctx)).declared.name
 
     def _request(
-        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str, operation: str = "",
+        self,
+        ctx: Context,
+        new: OpenObject,
+        old: OpenObject | None,
+        subresource: str,
+        operation: str = "",
         services: Services | None = None,
-    ) -> Request[Any]:  # fmt: skip
+    ) -> Request[Any]:
         before = None
         if old is not None:
             try:
@@ -293,7 +310,7 @@ class AfterWrite(Allocator[OpenObject]):
 
     async def take(
         self, ctx: Context, new: OpenObject, old: OpenObject | None
-    ) -> Callable[[bool], Awaitable[None] | None]:  # fmt: skip
+    ) -> Callable[[bool], Awaitable[None] | None]:
         """See Allocator."""
         operation = CREATE if old is None else UPDATE
 

@@ -32,8 +32,14 @@ _ADMIT: Final = "admit"
 _AFTER_WRITE: Final = "after_write"
 _STATUS: Final = "/status"
 _MARKS: Final = (
-    _PREPARE, _VALIDATE, _ADMIT, _AFTER_WRITE, _PREPARE + _STATUS, _ADMIT + _STATUS, _AFTER_WRITE + _STATUS,
-)  # fmt: skip
+    _PREPARE,
+    _VALIDATE,
+    _ADMIT,
+    _AFTER_WRITE,
+    _PREPARE + _STATUS,
+    _ADMIT + _STATUS,
+    _AFTER_WRITE + _STATUS,
+)
 
 
 class Objects(Protocol[C]):
@@ -211,13 +217,17 @@ def hooks_of(model: type[Any]) -> HookSet:
                 found[mark][name] = method
     methods = {mark: tuple(each.values()) for mark, each in found.items()}
     status = HookSet(
-        prepare=methods[_PREPARE + _STATUS], admit=methods[_ADMIT + _STATUS],
+        prepare=methods[_PREPARE + _STATUS],
+        admit=methods[_ADMIT + _STATUS],
         after_write=methods[_AFTER_WRITE + _STATUS],
-    )  # fmt: skip
+    )
     return HookSet(
-        methods[_PREPARE], methods[_VALIDATE], methods[_ADMIT], methods[_AFTER_WRITE],
+        methods[_PREPARE],
+        methods[_VALIDATE],
+        methods[_ADMIT],
+        methods[_AFTER_WRITE],
         None if status == _NO_HOOKS else status,
-    )  # fmt: skip
+    )
 
 
 def own_hooks(model: type[Any], hub: type[Any]) -> list[str]:

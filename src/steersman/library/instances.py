@@ -47,7 +47,7 @@ class Instances:
 
     def _converted_by(
         self, function: Callable[..., Any], name: str, source: Version, target: Version, obj: OpenObject, *args: Any
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """What a class's own function makes of an object. Raises StatusError 500 if that fails, as where a conversion
         webhook does."""
         model = (source if name == "convert_to" else target).model
@@ -87,9 +87,7 @@ class Instances:
         if wanted is not self._hub:
             model: Any = wanted.model
             if _converts(wanted):
-                instance = self._converted_by(
-                    model.convert_from, "convert_from", self._hub, wanted, obj, instance
-                )  # fmt: skip
+                instance = self._converted_by(model.convert_from, "convert_from", self._hub, wanted, obj, instance)
             else:
                 instance = instance_of(model, plain_of(instance))
         plain = plain_of(instance)

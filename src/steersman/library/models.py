@@ -192,9 +192,13 @@ def _pydantic_fields(model: Any) -> Iterator[Field]:
         if not each.is_required():
             default = each.get_default(call_default_factory=True)
         yield Field(
-            each.serialization_alias or each.alias or name, each.annotation, each.is_required(),
-            _plain_default(default), each.description or "", tuple(each.metadata),
-        )  # fmt: skip
+            each.serialization_alias or each.alias or name,
+            each.annotation,
+            each.is_required(),
+            _plain_default(default),
+            each.description or "",
+            tuple(each.metadata),
+        )
 
 
 def _plain_default(default: Any) -> Any:

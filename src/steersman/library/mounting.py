@@ -39,5 +39,5 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
 
 def _own(
     plane: ControlPlane, declaration: Declaration, bound: BoundResource[Any], services: Services
-) -> ResourceStorage:  # fmt: skip
+) -> ResourceStorage:
     return own_storage(declaration, bound, partial(objects_of, services))

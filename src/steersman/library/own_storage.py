@@ -62,9 +62,12 @@ class _OwnObjects(WriteRules[OpenObject]):
     """The objects of a class as its own storage has them."""
 
     def __init__(
-        self, bound: BoundResource[OpenObject], own: Any, instances: Instances,
+        self,
+        bound: BoundResource[OpenObject],
+        own: Any,
+        instances: Instances,
         objects_of: Callable[[type[Any]], Objects[Any]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.resource = bound.resource
         self.kind = bound.resource.kind
         self.strategy = bound.strategy
@@ -85,7 +88,7 @@ class _OwnObjects(WriteRules[OpenObject]):
 
     def _request(
         self, operation: str, ctx: Context, meta: ObjectMeta, old: Any = None, subresource: str = ""
-    ) -> Request[Any]:  # fmt: skip
+    ) -> Request[Any]:
         return Request(operation, meta, old, subresource, ctx, self._objects_of)
 
     def _instance(self, obj: OpenObject) -> Any:
@@ -252,9 +255,7 @@ class OwnStorage(_OwnObjects):
         found = await self._listed(ctx, options)
         return Listing([await self._deleted(ctx, each, delete_options, check) for each in found], 0)
 
-    async def _deleted(
-        self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None
-    ) -> Item:  # fmt: skip
+    async def _deleted(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
         metadata.check_preconditions(options, obj.metadata, self.resource.group_kind)
         if check is not None:
             await check(obj)
@@ -265,9 +266,7 @@ class OwnStorage(_OwnObjects):
                 await self._bound.allocator.give_back(ctx, obj)
         return self._item(obj)
 
-    async def _asked(
-        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
-    ) -> None:  # fmt: skip
+    async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
         """Asks the hooks that may refuse. Raises StatusError."""
         if (inquiry := self._bound.inquiries.get(subresource)) is not None:
             await inquiry.look_into(ctx, new, old)
@@ -335,9 +334,8 @@ def _revision(version: str) -> int:
 
 
 def own_storage(
-    declaration: Declaration, bound: BoundResource[OpenObject],
-    objects_of: Callable[[type[Any]], Objects[Any]],
-) -> OwnAnswers | OwnStorage:  # fmt: skip
+    declaration: Declaration, bound: BoundResource[OpenObject], objects_of: Callable[[type[Any]], Objects[Any]]
+) -> OwnAnswers | OwnStorage:
     """What implements a resource that has a storage of its own."""
     kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
     return kind(bound, declaration.storage, Instances(declaration), objects_of)

@@ -74,9 +74,12 @@ class RunningServer:
 
 
 async def start_server(
-    settings: dict[str, Any], declarations: Sequence[Declaration], aggregation: Aggregation | None, kubeconfig: Path,
+    settings: dict[str, Any],
+    declarations: Sequence[Declaration],
+    aggregation: Aggregation | None,
+    kubeconfig: Path,
     running: AsyncExitStack,
-) -> RunningServer:  # fmt: skip
+) -> RunningServer:
     """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
     listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
     nesting.make_room()
@@ -92,9 +95,14 @@ async def start_server(
 
 
 async def _started(
-    options: Options, storage: Storage, declarations: Sequence[Declaration], aggregation: Aggregation | None,
-    kubeconfig: Path, threads: WorkerThreads, running: AsyncExitStack,
-) -> RunningServer:  # fmt: skip
+    options: Options,
+    storage: Storage,
+    declarations: Sequence[Declaration],
+    aggregation: Aggregation | None,
+    kubeconfig: Path,
+    threads: WorkerThreads,
+    running: AsyncExitStack,
+) -> RunningServer:
     stores = Stores(storage)
     running.push_async_callback(stores.stop)
     files = own_files(options, aggregation)
@@ -157,7 +165,7 @@ def _standalone(options: Options, issued: IssuedTokens) -> Surroundings:
 
 async def _aggregated(
     options: Options, aggregation: Aggregation, files: CertificateFiles, issued: IssuedTokens
-) -> tuple[Options, Surroundings]:  # fmt: skip
+) -> tuple[Options, Surroundings]:
     """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.library.aggregated.surroundings import Aggregated
@@ -176,9 +184,15 @@ class Parts:
     """Makes one part after the other. `running` ends those that run, the last of them first."""
 
     def __init__(
-        self, options: Options, storage: Storage, stores: Stores, declarations: Sequence[Declaration],
-        surroundings: Surroundings, threads: WorkerThreads, running: AsyncExitStack,
-    ) -> None:  # fmt: skip
+        self,
+        options: Options,
+        storage: Storage,
+        stores: Stores,
+        declarations: Sequence[Declaration],
+        surroundings: Surroundings,
+        threads: WorkerThreads,
+        running: AsyncExitStack,
+    ) -> None:
         self._options = options
         self._storage = storage
         self._declarations = declarations
@@ -206,11 +220,19 @@ class Parts:
         admission = Chain((around.lifecycle(stores),))
         running.callback(admission.close)
         config = Config(
-            authenticator=around.authenticator, proxy_headers=around.proxy_headers,
-            authorizer=around.rights.authorizer, admission=admission, bind_address=options.bind_address,
-            port=options.secure_port, tls=tls, mapper=mapper, registry=Registry(), executor=executor,
-            threads=self._threads, profiling=False,
-        )  # fmt: skip
+            authenticator=around.authenticator,
+            proxy_headers=around.proxy_headers,
+            authorizer=around.rights.authorizer,
+            admission=admission,
+            bind_address=options.bind_address,
+            port=options.secure_port,
+            tls=tls,
+            mapper=mapper,
+            registry=Registry(),
+            executor=executor,
+            threads=self._threads,
+            profiling=False,
+        )
         server = Server(config.complete())
         for resource, implementation, serves in served:
             server.catalogue.put(resource, implementation, serves=serves)
@@ -223,9 +245,7 @@ class Parts:
         install_basic_paths(server)
         return server
 
-    def _storage_of(
-        self, declaration: Declaration, bound: BoundResource[Any], services: Services
-    ) -> ResourceStorage:  # fmt: skip
+    def _storage_of(self, declaration: Declaration, bound: BoundResource[Any], services: Services) -> ResourceStorage:
         if declaration.storage is None:
             return self._stores.add(bound)
         from steersman.library.own_storage import own_storage
@@ -240,12 +260,20 @@ def _serves_v1(group: str, version: str, plural: str) -> bool:
 def _services(options: Options, stores: Stores, around: Surroundings) -> Services:
     rights = around.rights
     return Services(
-        objects=stores.objects, storage_of=stores.storage_of, authorizer=rights.authorizer,
-        rule_resolver=rights.rule_resolver, roles=rights.roles,
-        service_cluster_ip_ranges=(), service_node_ports=range(0), allow_privileged=False,
-        service_account_issuer=options.service_account_issuer[0], api_audiences=options.audiences,
-        sign_token=_no_tokens, event_ttl=options.event_ttl, authenticate_token=around.tokens.authenticate_token,
-    )  # fmt: skip
+        objects=stores.objects,
+        storage_of=stores.storage_of,
+        authorizer=rights.authorizer,
+        rule_resolver=rights.rule_resolver,
+        roles=rights.roles,
+        service_cluster_ip_ranges=(),
+        service_node_ports=range(0),
+        allow_privileged=False,
+        service_account_issuer=options.service_account_issuer[0],
+        api_audiences=options.audiences,
+        sign_token=_no_tokens,
+        event_ttl=options.event_ttl,
+        authenticate_token=around.tokens.authenticate_token,
+    )
 
 
 def _no_tokens(claims: dict[str, Any]) -> str:

@@ -46,9 +46,13 @@ class Rule:
     def plain(self) -> Plain:
         """As a definition has it."""
         given = {
-            "rule": self.rule, "message": self.message, "messageExpression": self.message_expression,
-            "reason": self.reason, "fieldPath": self.field_path, "optionalOldSelf": self.optional_old_self,
-        }  # fmt: skip
+            "rule": self.rule,
+            "message": self.message,
+            "messageExpression": self.message_expression,
+            "reason": self.reason,
+            "fieldPath": self.field_path,
+            "optionalOldSelf": self.optional_old_self,
+        }
         return {name: value for name, value in given.items() if value not in ("", None)}
 
 
@@ -227,8 +231,11 @@ def _check_members(members: object, where: str) -> None:
 
 def _bound(schema: Plain, marker: object) -> None:
     for name, member, exclusive in (
-        ("ge", "minimum", False), ("gt", "minimum", True), ("le", "maximum", False), ("lt", "maximum", True),
-    ):  # fmt: skip
+        ("ge", "minimum", False),
+        ("gt", "minimum", True),
+        ("le", "maximum", False),
+        ("lt", "maximum", True),
+    ):
         value = getattr(marker, name, None)
         if value is not None:
             schema[member] = value

@@ -43,10 +43,18 @@ class Server:
     """
 
     def __init__(
-        self, *resources: type[Any], data_dir: Path | str | None = None, storage: str = "sqlite",
-        bind_address: str = "", secure_port: int = 6443, client_ca_file: str = "", token_auth_file: str = "",
-        authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True, aggregation: Aggregation | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *resources: type[Any],
+        data_dir: Path | str | None = None,
+        storage: str = "sqlite",
+        bind_address: str = "",
+        secure_port: int = 6443,
+        client_ca_file: str = "",
+        token_auth_file: str = "",
+        authorization_mode: tuple[str, ...] = ("RBAC",),
+        listen: bool = True,
+        aggregation: Aggregation | None = None,
+    ) -> None:
         """Raises DefinitionError for a class that is not declared, and for two that would be served as the same,
         ValueError for a storage, a port or modes of authorization that there are not, and for users or rights of its
         own beside those of a cluster."""
@@ -63,11 +71,15 @@ class Server:
         self._folder = folder
         self._aggregation = aggregation
         self._options: dict[str, Any] = {
-            "data_dir": folder, "storage": storage, "secure_port": secure_port,
+            "data_dir": folder,
+            "storage": storage,
+            "secure_port": secure_port,
             "bind_address": bind_address or ("127.0.0.1" if aggregation is None else "0.0.0.0"),
-            "client_ca_file": client_ca_file, "token_auth_file": token_auth_file,
-            "authorization_mode": authorization_mode, "listen": listen,
-        }  # fmt: skip
+            "client_ca_file": client_ca_file,
+            "token_auth_file": token_auth_file,
+            "authorization_mode": authorization_mode,
+            "listen": listen,
+        }
         self._running = AsyncExitStack()
         self._server: RunningServer | None = None
 

@@ -32,9 +32,9 @@ from steersman.rest.resource import Resource
 from steersman.server.server import Server
 
 _NAMESPACE: Final = "default"
-_ROLES: Final = frozenset({
-    "admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer",
-})  # fmt: skip
+_ROLES: Final = frozenset(
+    {"admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer"}
+)
 """The roles of every cluster that are not of Kubernetes' own components."""
 _PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
@@ -43,8 +43,11 @@ class Standalone:
     """See Surroundings. Raises OptionsError for a token file that cannot be read."""
 
     resources: Final[tuple[Resource[Any, Services], ...]] = (
-        NAMESPACES, *AUTHENTICATION.resources, *AUTHORIZATION.resources, *RBAC.resources
-    )  # fmt: skip
+        NAMESPACES,
+        *AUTHENTICATION.resources,
+        *AUTHORIZATION.resources,
+        *RBAC.resources,
+    )
     proxy_headers: Final = None
 
     def __init__(self, options: Options, issued: IssuedTokens) -> None:
@@ -90,12 +93,10 @@ def _policy() -> BootstrapPolicy:
     policy = load_bootstrap_policy()
     return BootstrapPolicy(
         cluster_roles=tuple(each for each in policy.cluster_roles if each.metadata.name in _ROLES),
-        cluster_role_bindings=tuple(
-            each for each in policy.cluster_role_bindings if each.metadata.name in _ROLES
-        ),
+        cluster_role_bindings=tuple(each for each in policy.cluster_role_bindings if each.metadata.name in _ROLES),
         roles=(),
         role_bindings=(),
-    )  # fmt: skip
+    )
 
 
 def _tokens(options: Options, issued: IssuedTokens) -> TokenAuthenticator:

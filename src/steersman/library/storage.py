@@ -18,9 +18,15 @@ G = TypeVar("G", covariant=True)
 
 _METHODS: Final = ("get", "list", "watch", "create", "update", "delete")
 _VERBS: Final = {
-    "delete": {"delete"}, "deletecollection": {"delete", "list"}, "get": {"get"}, "list": {"list"},
-    "patch": {"update"}, "create": {"create"}, "update": {"update"}, "watch": {"watch"},
-}  # fmt: skip
+    "delete": {"delete"},
+    "deletecollection": {"delete", "list"},
+    "get": {"get"},
+    "list": {"list"},
+    "patch": {"update"},
+    "create": {"create"},
+    "update": {"update"},
+    "watch": {"watch"},
+}
 """The methods that a verb takes, in the order in which custom resources have them."""
 
 

@@ -197,9 +197,13 @@ class ComputedHistogram(Histogram):
     """A histogram whose series are asked for when it is scraped: of each bucket, of what is beyond, and the sum."""
 
     def __init__(
-        self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels,
+        self,
+        name: str,
+        help_text: str,
+        buckets: tuple[float, ...],
+        labels: Labels,
         read: Callable[[], Iterable[tuple[Labels, Sequence[float]]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name, help_text, buckets, labels)
         self._read = read
 

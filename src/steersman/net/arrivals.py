@@ -74,9 +74,11 @@ class Arrivals:
     if the handshake fails."""
 
     def __init__(
-        self, core: Core, listener: socket.socket | None,
+        self,
+        core: Core,
+        listener: socket.socket | None,
         shake_hands: Callable[[Arrival, socket.socket], Awaitable[object]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Without a `listener` it only takes what it is given. Raises OSError if the socket cannot listen."""
         self.core = core
         self._listener = listener

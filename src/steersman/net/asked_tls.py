@@ -29,9 +29,16 @@ _VERSIONS: Final = {ssl.TLSVersion.TLSv1_2: 0x0303, ssl.TLSVersion.TLSv1_3: 0x03
 
 
 def asking_context(
-    cert_file: str, key_file: str, *, names_of: Sequence[str], min_version: ssl.TLSVersion, ciphers: str | None,
-    curves: Sequence[str], protocols: Sequence[str], choose: Callable[[str | None], Context],
-) -> Context:  # fmt: skip
+    cert_file: str,
+    key_file: str,
+    *,
+    names_of: Sequence[str],
+    min_version: ssl.TLSVersion,
+    ciphers: str | None,
+    curves: Sequence[str],
+    protocols: Sequence[str],
+    choose: Callable[[str | None], Context],
+) -> Context:
     """A context for one certificate. Clients are told the authorities in the PEM files `names_of`, whose certificates
     they may show; `choose` gives the context for a server name. `curves` are key exchanges, those preferred first, or
     OpenSSL's own if there are none.

@@ -111,8 +111,24 @@ async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:
 class _Exchange:
     """One request and its response: the client reads what the handler writes."""
 
-    __slots__ = ("_error", "_feeding", "_handler", "_head", "_no_body", "_pieces", "_reader", "_sink", "_writers",
-                 "buffered", "ended", "gone", "loop", "request", "responded", "task")  # fmt: skip
+    __slots__ = (
+        "_error",
+        "_feeding",
+        "_handler",
+        "_head",
+        "_no_body",
+        "_pieces",
+        "_reader",
+        "_sink",
+        "_writers",
+        "buffered",
+        "ended",
+        "gone",
+        "loop",
+        "request",
+        "responded",
+        "task",
+    )
 
     def __init__(self, handler: Handler, request: Request, feeding: asyncio.Task[None] | None) -> None:
         self.loop = asyncio.get_running_loop()

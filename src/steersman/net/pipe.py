@@ -12,9 +12,13 @@ _HIGH_WATER: Final = 64 << 10
 
 
 def join(
-    loop: asyncio.AbstractEventLoop, client: asyncio.BaseProtocol, server: asyncio.BaseProtocol, *,
-    at: tuple[str, int], peer: tuple[str, int] = ("127.0.0.1", 0),
-) -> None:  # fmt: skip
+    loop: asyncio.AbstractEventLoop,
+    client: asyncio.BaseProtocol,
+    server: asyncio.BaseProtocol,
+    *,
+    at: tuple[str, int],
+    peer: tuple[str, int] = ("127.0.0.1", 0),
+) -> None:
     """Connects two protocols: the client has reached the server `at` an address, and comes from `peer`."""
     near = _End(loop, client, {"sockname": peer, "peername": at})
     far = _End(loop, server, {"sockname": at, "peername": peer})
@@ -28,7 +32,7 @@ class _End(asyncio.Transport):
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, protocol: asyncio.BaseProtocol, extra: Mapping[str, object]
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(dict(extra))
         self.other: _End
         self._loop = loop

@@ -67,9 +67,7 @@ class HttpServer:
         self._listener: asyncio.Server | Arrivals | None = None
         self._checks: asyncio.Handle | None = None
 
-    async def start(
-        self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False
-    ) -> tuple[str, int]:  # fmt: skip
+    async def start(self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False) -> tuple[str, int]:
         """Listens, and tells where: port 0 takes a free one; "", "0.0.0.0" and "::" are all addresses of both families,
         as Go has it. Other processes may listen there too where both share the port (SO_REUSEPORT). Raises OSError, and
         RuntimeError at a second call.
@@ -100,9 +98,12 @@ class HttpServer:
 
         def shake_hands(arrival: Arrival, sock: socket.socket) -> Coroutine[Any, Any, object]:
             return connect(
-                lambda: _Accepted(core, arrival), sock, ssl=tls.context, ssl_handshake_timeout=limits.header_timeout,
+                lambda: _Accepted(core, arrival),
+                sock,
+                ssl=tls.context,
+                ssl_handshake_timeout=limits.header_timeout,
                 ssl_shutdown_timeout=limits.tls_shutdown_timeout,
-            )  # fmt: skip
+            )
 
         return Arrivals(core, sock, shake_hands)
 
@@ -135,9 +136,13 @@ class HttpServer:
         if self._core is not None:
             raise RuntimeError("the server has been started already")
         return Core(
-            self._handler, self._limits, asyncio.get_running_loop(),
-            eager=self._eager, h1_fields=FieldCache(http1_exchange.field), h2_fields=FieldCache(hpack.field),
-        )  # fmt: skip
+            self._handler,
+            self._limits,
+            asyncio.get_running_loop(),
+            eager=self._eager,
+            h1_fields=FieldCache(http1_exchange.field),
+            h2_fields=FieldCache(hpack.field),
+        )
 
     def _check(self) -> None:
         """Looks after the waits of all connections, again and again."""
@@ -223,10 +228,15 @@ class HttpServer:
             return Statistics(0, 0, 0, 0, 0, 0, 0, 0)
         counters = core.counters
         return Statistics(
-            open_http1=counters.open["http/1.1"], open_http2=counters.open["h2"], open_streams=counters.streams,
-            running=counters.running, requests=counters.requests, accepted=counters.accepted,
-            refused=counters.refused, tls_handshake_errors=counters.tls_handshake_errors,
-        )  # fmt: skip
+            open_http1=counters.open["http/1.1"],
+            open_http2=counters.open["h2"],
+            open_streams=counters.streams,
+            running=counters.running,
+            requests=counters.requests,
+            accepted=counters.accepted,
+            refused=counters.refused,
+            tls_handshake_errors=counters.tls_handshake_errors,
+        )
 
 
 def listening_socket(host: str, port: int, *, shares_port: bool) -> socket.socket:

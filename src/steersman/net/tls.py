@@ -189,10 +189,15 @@ class ServerTLS:
         if not self._judged_later:
             return self._verifying(certificate)
         return asking_context(
-            certificate.cert_file, certificate.key_file, names_of=self._client_ca_files,
-            min_version=self._min_version, ciphers=self._ciphers, curves=self._curves,
-            protocols=self._alpn_protocols, choose=self._named,
-        )  # fmt: skip
+            certificate.cert_file,
+            certificate.key_file,
+            names_of=self._client_ca_files,
+            min_version=self._min_version,
+            ciphers=self._ciphers,
+            curves=self._curves,
+            protocols=self._alpn_protocols,
+            choose=self._named,
+        )
 
     def _verifying(self, certificate: Certificate) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

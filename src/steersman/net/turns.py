@@ -27,7 +27,7 @@ class InSlices(Generic[T]):
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, do: Callable[[T], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._loop = loop
         self._do = do
         self._waiting: deque[T] = deque()

@@ -25,9 +25,19 @@ OPTIONS: Final = (
 _MAX_DETAILS: Final = 1024
 """Characters of what the other side says of an error."""
 _LOST: Final = (
-    "Broken pipe", "Cancelling all calls", "Connection reset", "End of", "Endpoint", "GOAWAY", "Socket closed",
-    "Stream", "failed to connect", "keepalive", "recvmsg", "sendmsg",
-)  # fmt: skip
+    "Broken pipe",
+    "Cancelling all calls",
+    "Connection reset",
+    "End of",
+    "Endpoint",
+    "GOAWAY",
+    "Socket closed",
+    "Stream",
+    "failed to connect",
+    "keepalive",
+    "recvmsg",
+    "sendmsg",
+)
 """How the library begins to tell of a connection that was lost."""
 _NAMES: Final = {
     each: "".join(part.capitalize() for part in each.name.split("_")).replace("Cancelled", "Canceled")

@@ -24,8 +24,19 @@ def hang_up(transport: asyncio.Transport, source: asyncio.Transport) -> None:
 class UpgradedConnection:
     """Implements `message.Upgraded` on a transport whose protocol passes its events on."""
 
-    __slots__ = ("_buffered", "_closed", "_eof", "_loop", "_paused", "_pieces", "_reader", "_source", "_transport",
-                 "_writers", "_writing_paused")  # fmt: skip
+    __slots__ = (
+        "_buffered",
+        "_closed",
+        "_eof",
+        "_loop",
+        "_paused",
+        "_pieces",
+        "_reader",
+        "_source",
+        "_transport",
+        "_writers",
+        "_writing_paused",
+    )
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, writing_paused: bool) -> None:
         self._transport = transport

@@ -26,9 +26,13 @@ class Adoption:
     """`start`, then `await stop()`. `joined` is called with a node that reports from now on, and its object."""
 
     def __init__(
-        self, nodes: NodeSet, servers: NodeServers, heartbeats: Heartbeats, objects: Informer[Node],
+        self,
+        nodes: NodeSet,
+        servers: NodeServers,
+        heartbeats: Heartbeats,
+        objects: Informer[Node],
         joined: Callable[[SimulatedNode, Node], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._nodes = nodes
         self._servers = servers
         self._heartbeats = heartbeats

@@ -75,7 +75,7 @@ class Behaviour:
 
 def behaviour_of(
     pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
-) -> Behaviour:  # fmt: skip
+) -> Behaviour:
     """What a container of a pod does that has found something when it began. `default` is what becomes of programs that
     are not simulated, where nobody says it of the container."""
     reason = ""
@@ -94,9 +94,14 @@ def behaviour_of(
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
         return Behaviour(
-            runs_for, exit_code, stops_after=found.stops_after, stop_code=found.stop_code, reason=reason,
-            message=message, not_simulated=missing,
-        )  # fmt: skip
+            runs_for,
+            exit_code,
+            stops_after=found.stops_after,
+            stop_code=found.stop_code,
+            reason=reason,
+            message=message,
+            not_simulated=missing,
+        )
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
@@ -110,16 +115,24 @@ def behaviour_of(
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")),
-        duration_of(said("stop-after")) if said("stop-after") else found.stops_after, found.stop_code, reason,
+        runs_for,
+        exit_code,
+        duration_of(said("ready-after")),
+        duration_of(said("stop-after")) if said("stop-after") else found.stops_after,
+        found.stop_code,
+        reason,
         message if reason == "StartError" else "",
-        duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
-        duration_of(said("pull-time")), {
+        duration_of(said("start-delay")) if said("start-delay") else None,
+        said("pull-error"),
+        duration_of(said("pull-time")),
+        {
             kind: 0.0 if value == "true" else duration_of(value)
-            for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
+            for kind in _PROBES
+            if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
         },
-        any(map(said, _ENDS)), "" if any(map(said, _ENDS)) else missing,
-    )  # fmt: skip
+        any(map(said, _ENDS)),
+        "" if any(map(said, _ENDS)) else missing,
+    )
 
 
 def said_of(pod: Pod, container: str, what: str) -> str:
@@ -167,12 +180,20 @@ def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown:
         files = tuple(start.files.items())
     elif start is not None:
         unread += tuple(each.mount_path.rstrip("/") for each in container.volume_mounts)
-    return outcome(words, Setting(
-        tuple(variables.items()), unread,
-        tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
-        container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        files, container.stdin, unknown,
-    ))  # fmt: skip
+    return outcome(
+        words,
+        Setting(
+            tuple(variables.items()),
+            unread,
+            tuple(each.mount_path.rstrip("/") for each in container.volume_mounts),
+            identity_of(pod, container),
+            container.termination_message_path,
+            container.termination_message_policy == "FallbackToLogsOnError",
+            files,
+            container.stdin,
+            unknown,
+        ),
+    )
 
 
 def _too_long(container: AnyContainer) -> str:

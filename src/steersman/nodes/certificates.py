@@ -31,21 +31,33 @@ def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[b
     authority, key = _name("nil1"), ec.generate_private_key(ec.SECP256R1())
     builder = x509.CertificateBuilder(issuer_name=authority, not_valid_before=begins, not_valid_after=begins + _YEARS)
     made = (
-        builder.subject_name(authority).public_key(key.public_key()).serial_number(x509.random_serial_number())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, hashes.SHA256())
-    )  # fmt: skip
+        builder.subject_name(authority)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
     found: list[tuple[bytes, bytes]] = []
     for names in hosts:
         own = ec.generate_private_key(ec.SECP256R1())
         signed = (
-            builder.subject_name(_name("nil2")).public_key(own.public_key()).serial_number(x509.random_serial_number())
+            builder.subject_name(_name("nil2"))
+            .public_key(own.public_key())
+            .serial_number(x509.random_serial_number())
             .add_extension(x509.SubjectAlternativeName([_alternative(each) for each in names]), critical=False)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .sign(key, hashes.SHA256())
-        )  # fmt: skip
-        found.append((signed.public_bytes(serialization.Encoding.PEM), own.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-        )))  # fmt: skip
+        )
+        found.append(
+            (
+                signed.public_bytes(serialization.Encoding.PEM),
+                own.private_bytes(
+                    serialization.Encoding.PEM,
+                    serialization.PrivateFormat.TraditionalOpenSSL,
+                    serialization.NoEncryption(),
+                ),
+            )
+        )
     return made.public_bytes(serialization.Encoding.PEM), found
 
 

@@ -23,7 +23,7 @@ _MOST_SHARES: Final = 262_144
 
 def cgroup_files(
     asked: ResourceRequirements, status: ContainerStatus | None, whole: ResourceRequirements | None = None
-) -> dict[str, bytes]:  # fmt: skip
+) -> dict[str, bytes]:
     """Limits and weight of a container, as it has been given them by now; without limits of its own it is held to those
     of the pod as a whole."""
     given = status.resources if status is not None and status.resources is not None else asked
@@ -33,9 +33,10 @@ def cgroup_files(
     memory = -(-_nanos(limits.get("memory", "")) // 10**9)
     weight = _weight(_milli(given.requests.get("cpu", "")) or limit)
     return {
-        f"{ROOT}/cpu.max": f"{quota} {_PERIOD}\n".encode(), f"{ROOT}/cpu.weight": f"{weight}\n".encode(),
+        f"{ROOT}/cpu.max": f"{quota} {_PERIOD}\n".encode(),
+        f"{ROOT}/cpu.weight": f"{weight}\n".encode(),
         f"{ROOT}/memory.max": f"{memory or 'max'}\n".encode(),
-    }  # fmt: skip
+    }
 
 
 def _nanos(amount: str) -> int:

@@ -47,9 +47,11 @@ def mounted(mount: VolumeMount) -> VolumeMountStatus:
     """What its status says of a volume that a container has."""
     recursive = mount.recursive_read_only in ("Enabled", "IfPossible")
     return VolumeMountStatus(
-        name=mount.name, mount_path=mount.mount_path, read_only=mount.read_only,
+        name=mount.name,
+        mount_path=mount.mount_path,
+        read_only=mount.read_only,
         recursive_read_only=("Enabled" if recursive else "Disabled") if mount.read_only else None,
-    )  # fmt: skip
+    )
 
 
 def wait(status: ContainerStatus, reason: str) -> None:

@@ -333,10 +333,8 @@ class PodContents:
         known = self._known.follows.get(container.name)
         if known is None:
             known = self._known.follows[container.name] = (
-                not container.stdin and self.shares(container) and (
-                    changes_files(container) or _has(_WAITS, container)
-                )
-            )  # fmt: skip
+                not container.stdin and self.shares(container) and (changes_files(container) or _has(_WAITS, container))
+            )
         return known
 
     # Time
@@ -393,9 +391,10 @@ class PodContents:
         """
         containers = {each.name: each for each in all_containers(self._pod.spec)}
         running = {
-            each.name for each in all_statuses(self._pod.status)
+            each.name
+            for each in all_statuses(self._pod.status)
             if each.state.running is not None and each.container_id in self._known.starts
-        }  # fmt: skip
+        }
         for name, container in containers.items():
             if name not in self._known.worlds and name not in running and self._is_followed(container):
                 self._known.worlds[name] = await world_of(container)

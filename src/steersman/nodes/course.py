@@ -60,9 +60,12 @@ class Course:
     __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "last", "next", "output")
 
     def __init__(
-        self, rest: Generator[Printed | float, None, int | None], began: float, keys: Sequence[VolumeKey],
+        self,
+        rest: Generator[Printed | float, None, int | None],
+        began: float,
+        keys: Sequence[VolumeKey],
         lock: AbstractContextManager[object],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`lock` is held while it goes on."""
         self._lock = lock
         self._rest = rest
@@ -144,9 +147,10 @@ def in_order(courses: Sequence[Course], until: float, most_turns: int) -> Iterat
     """Have several commands go on until a moment, each when it is its turn; yields after each of their turns, and ends
     after so many."""
     due = [
-        (each.next, number) for number, each in enumerate(courses)
+        (each.next, number)
+        for number, each in enumerate(courses)
         if each.next is not None and each.next <= min(until, each.last)
-    ]  # fmt: skip
+    ]
     heapify(due)
     left = most_turns
     while due and left:

@@ -18,15 +18,20 @@ from steersman.nodes.usage import usage_of
 EVERY: Final = 10.0
 """Seconds between two pods that go."""
 CONDITIONS: Final[Mapping[str, str]] = {
-    MEMORY_PRESSURE: "memory-pressure", "DiskPressure": "disk-pressure", "PIDPressure": "pid-pressure",
-}  # fmt: skip
+    MEMORY_PRESSURE: "memory-pressure",
+    "DiskPressure": "disk-pressure",
+    "PIDPressure": "pid-pressure",
+}
 """By their annotations."""
 _RESOURCES: Final = {MEMORY_PRESSURE: "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}
 _TOLD: Final = {
-    (MEMORY_PRESSURE, True): "NodeHasInsufficientMemory", (MEMORY_PRESSURE, False): "NodeHasSufficientMemory",
-    ("DiskPressure", True): "NodeHasDiskPressure", ("DiskPressure", False): "NodeHasNoDiskPressure",
-    ("PIDPressure", True): "NodeHasInsufficientPID", ("PIDPressure", False): "NodeHasSufficientPID",
-}  # fmt: skip
+    (MEMORY_PRESSURE, True): "NodeHasInsufficientMemory",
+    (MEMORY_PRESSURE, False): "NodeHasSufficientMemory",
+    ("DiskPressure", True): "NodeHasDiskPressure",
+    ("DiskPressure", False): "NodeHasNoDiskPressure",
+    ("PIDPressure", True): "NodeHasInsufficientPID",
+    ("PIDPressure", False): "NodeHasSufficientPID",
+}
 _THRESHOLD: Final = "Threshold quantity: 100Mi, available: 0. "
 _WHOLE: Final = 10**9
 

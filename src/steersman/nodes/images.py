@@ -106,9 +106,17 @@ def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]
 
 
 def obtain(
-    image: str, policy: str, *, error: str, is_present: bool, takes: float, before: Pulls | None, since: float | None,
-    reason: str, now: float,
-) -> Obtained:  # fmt: skip
+    image: str,
+    policy: str,
+    *,
+    error: str,
+    is_present: bool,
+    takes: float,
+    before: Pulls | None,
+    since: float | None,
+    reason: str,
+    now: float,
+) -> Obtained:
     """Looks for an image as a pull policy says. `error` is why it cannot be pulled, `takes` how many seconds a pull
     takes, `before` and `since` are what came of the last look, `reason` what the container waits for now."""
     why, message, event = never_to_be_had(image, policy, error)
@@ -146,9 +154,10 @@ def _refused(image: str, error: str, before: Pulls | None, reason: str, now: flo
     if before is None or now >= before.next:
         pulls = Pulls(1 if before is None else before.failures + 1, now)
         happened = (
-            _pulling(image), ("Warning", "Failed", f"Failed to pull image {quote(image)}: {error}"),
+            _pulling(image),
+            ("Warning", "Failed", f"Failed to pull image {quote(image)}: {error}"),
             ("Warning", "Failed", "Error: ErrImagePull"),
-        )  # fmt: skip
+        )
         return Obtained("ErrImagePull", error, happened, pulls, again=now + _SHOWN)
     text = f"Back-off pulling image {quote(image)}"
     told: tuple[tuple[str, str, str], ...] = ()

@@ -29,9 +29,16 @@ _MOST_TURNS: Final = 2000
 
 
 async def world_in(
-    client: Client, containers: Containers, pod: Pod, container: AnyContainer, status: ContainerStatus, *,
-    container_id: str = "", own_use: bool = False, allocatable: Mapping[str, str] = MappingProxyType({}),
-) -> World:  # fmt: skip
+    client: Client,
+    containers: Containers,
+    pod: Pod,
+    container: AnyContainer,
+    status: ContainerStatus,
+    *,
+    container_id: str = "",
+    own_use: bool = False,
+    allocatable: Mapping[str, str] = MappingProxyType({}),
+) -> World:
     """What a command finds in a container, whose files it may change; `allocatable` is what its node has to give.
 
     For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
@@ -54,9 +61,12 @@ async def world_in(
     if shared is not None:
         await shared.go_on(times.moment())
         inside.view = shared.view(container, inside.files)
-    if running is not None and not container.stdin and changes_files(container) and not (
-        shared is not None and shared.is_followed(name)
-    ):  # fmt: skip
+    if (
+        running is not None
+        and not container.stdin
+        and changes_files(container)
+        and not (shared is not None and shared.is_followed(name))
+    ):
         known = containers.memory(pod.metadata.uid).get(container.name, NOTHING)
         began = moment_of(running.started_at, known.began)
         await _follow(inside, containers, pod, container, world, began)
@@ -64,9 +74,15 @@ async def world_in(
 
 
 async def _around(
-    client: Client, inside: Inside, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
-    of_files: Mapping[str, str], *, own_use: bool,
-) -> World:  # fmt: skip
+    client: Client,
+    inside: Inside,
+    pod: Pod,
+    container: AnyContainer,
+    allocatable: Mapping[str, str],
+    of_files: Mapping[str, str],
+    *,
+    own_use: bool,
+) -> World:
     now = times.moment()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
@@ -79,14 +95,17 @@ async def _around(
 def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
     files = inside.files if inside.view is None else inside.view
     return world.copy(
-        environment=dict(world.environment), now=times.moment, files=files, memory=memory,
+        environment=dict(world.environment),
+        now=times.moment,
+        files=files,
+        memory=memory,
         modes=ChainMap(inside.modes, world.modes),
-    )  # fmt: skip
+    )
 
 
 async def _follow(
     inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
-) -> None:  # fmt: skip
+) -> None:
     """Has the container's own command change the files as it has done by now."""
     now = times.moment()
     share = containers.shares.of(pod.metadata.namespace)

@@ -69,9 +69,15 @@ class Kubelets:
     """
 
     def __init__(
-        self, client: Client, informers: Informers, events: Broadcaster, nodes: NodeSet,
-        servers: NodeServers, stages: StagePlayers | None = None, account: ClientOf | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        informers: Informers,
+        events: Broadcaster,
+        nodes: NodeSet,
+        servers: NodeServers,
+        stages: StagePlayers | None = None,
+        account: ClientOf | None = None,
+    ) -> None:
         self._client = client
         self._account = account
         self._pods = informers.of(PODS)
@@ -86,7 +92,7 @@ class Kubelets:
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
             client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
-        )  # fmt: skip
+        )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
@@ -269,9 +275,9 @@ class Kubelets:
             containers.forget(pod, gone=False)
         if done.over:
             await self._delete(pod)
-        elif (again := earliest(
-            earliest(done.again, found.again), None if shared is None else shared.look_again(now)
-        )) is not None:  # fmt: skip
+        elif (
+            again := earliest(earliest(done.again, found.again), None if shared is None else shared.look_again(now))
+        ) is not None:
             self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
 
     async def _made(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
@@ -332,7 +338,7 @@ class Kubelets:
 
     async def _shared(
         self, node: SimulatedNode, pod: Pod, memory: Mapping[str, Memory], now: float
-    ) -> PodContents | None:  # fmt: skip
+    ) -> PodContents | None:
         """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
         Raises Unreachable."""
         containers = self._servers.containers
@@ -381,10 +387,18 @@ class Kubelets:
         containers = self._servers.containers
         room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
-            (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
-            node.template.missing_images, node.images, containers.evicted(uid),
+            (node.address,),
+            (address,),
+            mounted,
+            containers.ended(uid),
+            containers.memory(uid),
+            node.start_delay,
+            room,
+            node.template.missing_images,
+            node.images,
+            containers.evicted(uid),
             unknown_programs=node.template.unknown_programs,
-        )  # fmt: skip
+        )
 
     def _active_pods(self, node: str) -> list[Pod]:
         return [each for each in self._pods.indexed(BY_NODE, node) if not is_over(each)]
@@ -401,11 +415,21 @@ class Kubelets:
         """Tell once that a pod was asked as a webhook or an API, and what can be done."""
         node = self._nodes.get(pod.spec.node_name)
         if node is not None and self._servers.containers.is_first_refusal(pod):
-            self._tell(node, pod, [Happened("Warning", "NotSimulated", (
-                "requests by TLS, such as those of webhooks and APIServices, are refused: no container is run. "
-                f'"answerWebhooks: true" in the file of --config, or the annotation {WEBHOOKS}=allow of the pod, has '
-                "all of them allowed"
-            ))])  # fmt: skip
+            self._tell(
+                node,
+                pod,
+                [
+                    Happened(
+                        "Warning",
+                        "NotSimulated",
+                        (
+                            "requests by TLS, such as those of webhooks and APIServices, are refused: no container is run. "
+                            f'"answerWebhooks: true" in the file of --config, or the annotation {WEBHOOKS}=allow of the pod, has '
+                            "all of them allowed"
+                        ),
+                    )
+                ],
+            )
 
     def _tell_of_node(self, node: Node, reason: str) -> None:
         recorder = self._events.recorder("kubelet", node.metadata.name)

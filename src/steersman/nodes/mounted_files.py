@@ -31,7 +31,7 @@ class MountedFiles(FileSystems):
 
     def __init__(
         self, own: MutableMapping[str, bytes], mounts: Sequence[Mount], full: Callable[[str], None] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`full` is called with the name of a volume for whose files there is no room."""
         self._own = own
         self._full = full
@@ -40,8 +40,9 @@ class MountedFiles(FileSystems):
         self._at = frozenset(each.at for each in self._mounts if each.files is not None)
         self._has_nested = any(
             one is not other and one.at.startswith(f"{other.at.rstrip('/')}/")
-            for one in self._mounts for other in self._mounts
-        )  # fmt: skip
+            for one in self._mounts
+            for other in self._mounts
+        )
 
     def __getitem__(self, path: str) -> bytes:
         files, inside = self._route(path)

@@ -35,9 +35,13 @@ class NodeSet(Mapping[str, SimulatedNode]):
     """
 
     def __init__(
-        self, nodes: Iterable[SimulatedNode], networks: Networks | None = None, *, adopts_all: bool = False,
+        self,
+        nodes: Iterable[SimulatedNode],
+        networks: Networks | None = None,
+        *,
+        adopts_all: bool = False,
         usual: NodeTemplate | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`usual` is the template of nodes that join, but for what their objects say."""
         self._usual = usual or NodeTemplate()
         self._nodes = {each.name: each for each in nodes}
@@ -126,7 +130,9 @@ def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
     allocatable = {**{name: capacity[name] for name in _NEEDED}, **status.allocatable} if status.allocatable else None
     info = status.node_info
     return replace(
-        usual, capacity=capacity if status.capacity or status.allocatable else CAPACITY, given_allocatable=allocatable,
+        usual,
+        capacity=capacity if status.capacity or status.allocatable else CAPACITY,
+        given_allocatable=allocatable,
         architecture=info.architecture or labels.get("kubernetes.io/arch", "") or usual.architecture,
         kubelet_version=info.kubelet_version or usual.kubelet_version,
-    )  # fmt: skip
+    )

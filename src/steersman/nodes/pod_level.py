@@ -60,8 +60,9 @@ def differs(pod: Pod, status: PodStatus) -> bool:
     pairs = ((wants.requests, has.requests), (wants.limits, has.limits))
     return any(
         name in _SHOWN and nanos(amount) != nanos(there.get(name, "0"))
-        for asked, there in pairs for name, amount in asked.items()
-    )  # fmt: skip
+        for asked, there in pairs
+        for name, amount in asked.items()
+    )
 
 
 def limits_in(pod_level: ResourceRequirements | None, container: ResourceRequirements) -> Mapping[str, str]:

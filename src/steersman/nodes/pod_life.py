@@ -60,9 +60,12 @@ class Step:
         """Whether it runs as it should, and nothing becomes of it by itself."""
         statuses = all_statuses(self.status)
         return (
-            self.again is None and not any(each.is_active for each in self.memory.values()) and not self.over
-            and self.status.phase == "Running" and all(each.state.running is not None for each in statuses)
-        )  # fmt: skip
+            self.again is None
+            and not any(each.is_active for each in self.memory.values())
+            and not self.over
+            and self.status.phase == "Running"
+            and all(each.state.running is not None for each in statuses)
+        )
 
 
 def is_over(pod: Pod) -> bool:
@@ -143,10 +146,7 @@ class _Life:
         if status.reason == "Evicted":
             put_disruption(pod, status, evicted, time_of(self._now))
         over = self._deleting and self._all_are_over()
-        return Step(
-            status, status != pod.status, look.again, over, look.happened, look.memory,
-            look.pulled,
-        )  # fmt: skip
+        return Step(status, status != pod.status, look.again, over, look.happened, look.memory, look.pulled)
 
     def _put_addresses(self) -> None:
         status, place = self._status, self._place
@@ -245,10 +245,15 @@ class _Life:
         for container, status in pairs:
             running = status.state.running
             if is_sidecar(container) and running is not None:
-                status.state = ContainerState(terminated=ContainerStateTerminated(
-                    exit_code=0, reason="Completed", started_at=running.started_at, finished_at=time_of(self._now),
-                    container_id=status.container_id,
-                ))  # fmt: skip
+                status.state = ContainerState(
+                    terminated=ContainerStateTerminated(
+                        exit_code=0,
+                        reason="Completed",
+                        started_at=running.started_at,
+                        finished_at=time_of(self._now),
+                        container_id=status.container_id,
+                    )
+                )
                 status.ready = status.started = False
                 self._has_ended(status.container_id)
 

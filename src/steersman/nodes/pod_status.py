@@ -72,9 +72,10 @@ def _initialization_of(pod: Pod, status: PodStatus) -> tuple[int, int]:
 
 def _counts_of(pod: Pod, status: PodStatus) -> _Counts:
     sidecars = [
-        each for container, each in _pairs(pod.spec.init_containers, status.init_container_statuses)
+        each
+        for container, each in _pairs(pod.spec.init_containers, status.init_container_statuses)
         if is_sidecar(container)
-    ]  # fmt: skip
+    ]
     running = sum(each.state.running is not None for each in (*sidecars, *status.container_statuses))
     new = sum(_end_of(each) is None and each.state.running is None for each in sidecars)
     waiting, stopped, succeeded, restarting = new, 0, 0, 0
@@ -111,7 +112,7 @@ def _has_begun(status: ContainerStatus) -> bool:
 
 def _pairs(
     containers: Sequence[Container], statuses: Sequence[ContainerStatus]
-) -> Iterator[tuple[Container, ContainerStatus]]:  # fmt: skip
+) -> Iterator[tuple[Container, ContainerStatus]]:
     yield from zip(containers, statuses, strict=True)
 
 
@@ -141,9 +142,13 @@ def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
 def rejected(pod: Pod, reason: str, message: str, now: str) -> PodStatus:
     """The status of a pod that its node does not take."""
     return PodStatus(
-        phase="Failed", reason=reason, message=f"Pod was rejected: {message}", start_time=now,
-        qos_class=pod.status.qos_class, observed_generation=pod.metadata.generation,
-    )  # fmt: skip
+        phase="Failed",
+        reason=reason,
+        message=f"Pod was rejected: {message}",
+        start_time=now,
+        qos_class=pod.status.qos_class,
+        observed_generation=pod.metadata.generation,
+    )
 
 
 def _conditions(pod: Pod, status: PodStatus) -> Iterator[PodCondition]:
@@ -180,9 +185,10 @@ def _containers_ready(pod: Pod, status: PodStatus) -> PodCondition:
         reason = "PodCompleted" if status.phase == "Succeeded" else "PodFailed"
         return _condition("ContainersReady", good=False, reason=reason)
     sidecars = [
-        each for container, each in zip(pod.spec.init_containers, status.init_container_statuses, strict=True)
+        each
+        for container, each in zip(pod.spec.init_containers, status.init_container_statuses, strict=True)
         if is_sidecar(container)
-    ]  # fmt: skip
+    ]
     unready = [each.name for each in (*sidecars, *status.container_statuses) if not each.ready]
     if not unready:
         return _condition("ContainersReady", good=True)

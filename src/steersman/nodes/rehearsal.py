@@ -25,9 +25,9 @@ from steersman.nodes.shell.effects import (
 )
 from steersman.nodes.shell.shell import Shell
 
-ASSUMED: Final = frozenset({
-    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "nc", "nslookup", "ping", "sed", "timeout", "wget",
-})  # fmt: skip
+ASSUMED: Final = frozenset(
+    {"apk", "apt-get", "awk", "curl", "dig", "find", "getent", "nc", "nslookup", "ping", "sed", "timeout", "wget"}
+)
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
 """Of a loop, before the moment of interest: what came before counts as rotated away."""
@@ -238,9 +238,15 @@ def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
 def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
-        "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
-        most_work=_MOST_WORK, mounts=frozenset(setting.mounts), has_image=setting.unknown is not Unknown.FAIL,
-    )  # fmt: skip
+        "localhost",
+        dict(setting.variables),
+        lambda: at,
+        unread=setting.unread,
+        identity=setting.identity,
+        most_work=_MOST_WORK,
+        mounts=frozenset(setting.mounts),
+        has_image=setting.unknown is not Unknown.FAIL,
+    )
     world.folders |= frozenset(setting.mounts)
     world.files.update(setting.files)
     shell = Shell(world)

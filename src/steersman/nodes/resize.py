@@ -86,9 +86,11 @@ def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, Co
 def tell_of_whole(pod: Pod, status: PodStatus) -> None:
     """Has the status tell what the pod as a whole has, unless something else is asked for that it is not given yet."""
     before = pod.status
-    if before.resources is not None and (status.phase, pod.metadata.generation) == (
-        before.phase, before.observed_generation,
-    ) and status.conditions == before.conditions:  # fmt: skip
+    if (
+        before.resources is not None
+        and (status.phase, pod.metadata.generation) == (before.phase, before.observed_generation)
+        and status.conditions == before.conditions
+    ):
         return
     if not any(each.type in (PENDING, IN_PROGRESS) for each in status.conditions):
         status.allocated_resources, status.resources = allocated_of(pod), resources_of(pod, status.phase)
@@ -114,17 +116,13 @@ def _running(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, Container
 
 
 def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    return one == other or (
-        one.keys() == other.keys() and all(nanos(one[name]) == nanos(other[name]) for name in one)
-    )  # fmt: skip
+    return one == other or (one.keys() == other.keys() and all(nanos(one[name]) == nanos(other[name]) for name in one))
 
 
 def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: ContainerStatus) -> bool:
     """Whether one of what is changed cannot be changed while it runs, by the container's resize policy."""
     has, wants = one.resources or ResourceRequirements(), container.resources
-    pairs = (
-        (has.requests, wants.requests), (limits_in(status.resources, has), limits_in(pod.spec.resources, wants)),
-    )  # fmt: skip
+    pairs = ((has.requests, wants.requests), (limits_in(status.resources, has), limits_in(pod.spec.resources, wants)))
     if pod.spec.resources is None:
         pairs = (has.requests, wants.requests), (has.limits, wants.limits)
     return any(
@@ -159,9 +157,14 @@ def _condition(
 ) -> PodCondition:
     since = now if before is None else before.last_transition_time
     return PodCondition(
-        type=type_, status="True", reason=reason, message=message, observed_generation=generation, last_probe_time=now,
+        type=type_,
+        status="True",
+        reason=reason,
+        message=message,
+        observed_generation=generation,
+        last_probe_time=now,
         last_transition_time=since,
-    )  # fmt: skip
+    )
 
 
 def _put(status: PodStatus, type_: str, condition: PodCondition | None) -> None:

@@ -76,9 +76,11 @@ def condition(pod: Pod, status: PodStatus, *, restarting: bool) -> PodCondition 
     if not restarting:
         return PodCondition(type=CONDITION, status="False")
     return PodCondition(
-        type=CONDITION, status="True", reason="RestartAllContainersStarted",
+        type=CONDITION,
+        status="True",
+        reason="RestartAllContainersStarted",
         message="container exited with restart policy rule",
-    )  # fmt: skip
+    )
 
 
 def _pairs(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, ContainerStatus]]:

@@ -73,8 +73,10 @@ async def _make_certificates_of_envoy(client: Client, namespace: str, words: lis
     injector's webhook its authority."""
     from steersman.nodes.certificates import signed_certificates  # most clusters make none
 
-    gateway = [each.format(namespace) for each in ("envoy-gateway", "envoy-gateway.{}", "envoy-gateway.{}.svc",
-                                                   "envoy-gateway.{}.svc.cluster.local")]  # fmt: skip
+    gateway = [
+        each.format(namespace)
+        for each in ("envoy-gateway", "envoy-gateway.{}", "envoy-gateway.{}.svc", "envoy-gateway.{}.svc.cluster.local")
+    ]
     authority, signed = signed_certificates([gateway, [f"*.{namespace}"], [f"*.{namespace}"]])
     for name, (certificate, key) in zip(("envoy-gateway", "envoy", "envoy-rate-limit"), signed, strict=True):
         data = {"ca.crt": authority, "tls.crt": certificate, "tls.key": key}
@@ -101,9 +103,14 @@ async def _make_password_of_redis(client: Client, namespace: str, words: list[st
 
 
 async def _make(
-    client: Client, namespace: str, name: str, data: Mapping[str, bytes], *, type_: str = "Opaque",
+    client: Client,
+    namespace: str,
+    name: str,
+    data: Mapping[str, bytes],
+    *,
+    type_: str = "Opaque",
     labels: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Make a Secret, unless it is there. Raises StatusError."""
     metadata = ObjectMeta(name=name, namespace=namespace, labels=dict(labels or {}))
     try:

@@ -31,9 +31,11 @@ def service_variables(services: Iterable[Service]) -> dict[str, str]:
                 found[f"{name}_PORT"] = url
             prefix = f"{name}_PORT_{each.port}_{protocol}"
             found |= {
-                prefix: url, f"{prefix}_PROTO": lower(protocol), f"{prefix}_PORT": str(each.port),
+                prefix: url,
+                f"{prefix}_PROTO": lower(protocol),
+                f"{prefix}_PORT": str(each.port),
                 f"{prefix}_ADDR": address,
-            }  # fmt: skip
+            }
     return found
 
 

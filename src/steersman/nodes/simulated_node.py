@@ -40,10 +40,16 @@ LEASE_SECONDS: Final = 40
 """How long a lease holds where there are few nodes, and as kubelets have it."""
 """After which a node that has not renewed its lease counts as gone; it renews it four times as often."""
 
-CAPACITY: Final[Mapping[str, str]] = MappingProxyType({
-    "cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
-    "pods": "110",
-})  # fmt: skip
+CAPACITY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cpu": "32",
+        "memory": "256Gi",
+        "ephemeral-storage": "1Ti",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "pods": "110",
+    }
+)
 _MOST_IMAGES: Final = 1000
 _MOST_REPORTED_IMAGES: Final = 50
 GOOD: Final = (
@@ -54,16 +60,20 @@ GOOD: Final = (
 )
 """The conditions of a node that is well, in the order of a kubelet's."""
 
-_UNDER_PRESSURE: Final = {each[0]: each for each in (
-    ("MemoryPressure", "True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
-    ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
-    ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-)}  # fmt: skip
+_UNDER_PRESSURE: Final = {
+    each[0]: each
+    for each in (
+        ("MemoryPressure", "True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+    )
+}
 
 _DECLARED: Final = (
-    "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
-)  # fmt: skip
+)
 """Features that API server and scheduler ask for. ExtendWebSocketsToKubelet is none of them: a client's WebSocket is
 translated before it comes here."""
 
@@ -169,9 +179,12 @@ class SimulatedNode:
         """The labels that a kubelet gives its node."""
         architecture = self.template.architecture
         return {
-            "beta.kubernetes.io/arch": architecture, "beta.kubernetes.io/os": "linux",
-            "kubernetes.io/arch": architecture, "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux",
-        }  # fmt: skip
+            "beta.kubernetes.io/arch": architecture,
+            "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": architecture,
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+        }
 
     def node(self) -> Node:
         """The object that it registers."""
@@ -193,33 +206,48 @@ class SimulatedNode:
         known = {each.type: each.status for each in before}
         conditions = [
             NodeCondition(
-                type=type_, status=status, last_heartbeat_time=now, reason=reason, message=message,
+                type=type_,
+                status=status,
+                last_heartbeat_time=now,
+                reason=reason,
+                message=message,
                 last_transition_time=since[type_] if known.get(type_) == status else now,
             )
             for type_, status, reason, message in (
                 _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in GOOD
             )
-        ]  # fmt: skip
+        ]
         return NodeStatus(
-            capacity=dict(template.capacity), allocatable=dict(template.allocatable), conditions=conditions,
-            images=self._reported_images(), declared_features=list(_DECLARED),
+            capacity=dict(template.capacity),
+            allocatable=dict(template.allocatable),
+            conditions=conditions,
+            images=self._reported_images(),
+            declared_features=list(_DECLARED),
             features=NodeFeatures(supplemental_groups_policy=True),
             runtime_handlers=[
-                NodeRuntimeHandler(name=name, features=NodeRuntimeHandlerFeatures(
-                    recursive_read_only_mounts=True, user_namespaces=True
-                ))
+                NodeRuntimeHandler(
+                    name=name,
+                    features=NodeRuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
+                )
                 for name in ("", "runc")
             ],
             addresses=[
-                NodeAddress(type="InternalIP", address=self.address), NodeAddress(type="Hostname", address=self.name)
+                NodeAddress(type="InternalIP", address=self.address),
+                NodeAddress(type="Hostname", address=self.name),
             ],
             daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=template.kubelet_port)),
             node_info=NodeSystemInfo(
-                machine_id=self._machine_id, system_uuid=machine, boot_id=machine,
-                kernel_version="6.12.0", os_image="Simulated", container_runtime_version="containerd://2.1.0",
-                kubelet_version=template.kubelet_version, operating_system="linux", architecture=template.architecture,
+                machine_id=self._machine_id,
+                system_uuid=machine,
+                boot_id=machine,
+                kernel_version="6.12.0",
+                os_image="Simulated",
+                container_runtime_version="containerd://2.1.0",
+                kubelet_version=template.kubelet_version,
+                operating_system="linux",
+                architecture=template.architecture,
             ),
-        )  # fmt: skip
+        )
 
     def lease(self, seconds: int) -> Lease:
         """The lease that says that it is there, which holds for some seconds."""

@@ -85,9 +85,7 @@ def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
     return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
 
 
-def plain_variables(
-    pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})
-) -> Variables:  # fmt: skip
+def plain_variables(pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})) -> Variables:
     """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
     ArgumentsTooLong."""
     found = Variables(_usual_variables(pod))
@@ -150,10 +148,14 @@ def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
         case "status.hostIPs":
             return ",".join(each.ip for each in status.host_ips)
     return {
-        "metadata.name": metadata.name, "metadata.namespace": metadata.namespace, "metadata.uid": metadata.uid,
-        "spec.nodeName": pod.spec.node_name, "spec.serviceAccountName": pod.spec.service_account_name,
-        "status.podIP": status.pod_ip, "status.hostIP": status.host_ip,
-    }.get(path, "")  # fmt: skip
+        "metadata.name": metadata.name,
+        "metadata.namespace": metadata.namespace,
+        "metadata.uid": metadata.uid,
+        "spec.nodeName": pod.spec.node_name,
+        "spec.serviceAccountName": pod.spec.service_account_name,
+        "status.podIP": status.pod_ip,
+        "status.hostIP": status.host_ip,
+    }.get(path, "")
 
 
 def resource_of(
@@ -177,10 +179,14 @@ def resource_of(
 
 
 async def surroundings(
-    client: Client, pod: Pod, container: AnyContainer, *,
-    allocatable: Mapping[str, str] = MappingProxyType({}), of_files: Mapping[str, str] = MappingProxyType({}),
+    client: Client,
+    pod: Pod,
+    container: AnyContainer,
+    *,
+    allocatable: Mapping[str, str] = MappingProxyType({}),
+    of_files: Mapping[str, str] = MappingProxyType({}),
     tokens: bool = True,
-) -> World:  # fmt: skip
+) -> World:
     """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
     give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
     Unreachable."""
@@ -204,7 +210,7 @@ async def surroundings(
 
 async def variables_of(
     client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str]
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Return the variables of a container, but for those that are in files. Raises StatusError, Unreachable."""
     reader = _Reader(client, pod, container, allocatable, {}, tokens=False)
     return {**_usual_variables(pod), **await reader.variables()}
@@ -216,18 +222,25 @@ def _usual_variables(pod: Pod) -> dict[str, str]:
 
 def _usual_files(pod: Pod) -> dict[str, bytes]:
     return {
-        "/etc/hostname": f"{hostname_of(pod)}\n".encode(), "/etc/hosts": hosts_file(pod).encode(),
+        "/etc/hostname": f"{hostname_of(pod)}\n".encode(),
+        "/etc/hosts": hosts_file(pod).encode(),
         "/etc/resolv.conf": resolving_of(pod).file.encode(),
-    }  # fmt: skip
+    }
 
 
 class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
     def __init__(
-        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
-        of_files: Mapping[str, str], *, tokens: bool,
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        pod: Pod,
+        container: AnyContainer,
+        allocatable: Mapping[str, str],
+        of_files: Mapping[str, str],
+        *,
+        tokens: bool,
+    ) -> None:
         self._allocatable = allocatable
         self._of_files = of_files
         self._tokens = tokens
@@ -251,9 +264,7 @@ class _Reader:
 
         return await self._once(("secrets", name), read)
 
-    async def _once(
-        self, key: tuple[str, str], read: Callable[[], Awaitable[dict[str, bytes]]]
-    ) -> dict[str, bytes]:  # fmt: skip
+    async def _once(self, key: tuple[str, str], read: Callable[[], Awaitable[dict[str, bytes]]]) -> dict[str, bytes]:
         if key not in self._known:
             try:
                 self._known[key] = await read()
@@ -381,17 +392,24 @@ class _Reader:
 
     async def _token(self, audience: str, seconds: int) -> bytes:
         metadata = self._pod.metadata
-        wanted = TokenRequest(spec=TokenRequestSpec(
-            audiences=[audience] if audience else [], expiration_seconds=seconds,
-            bound_object_ref=BoundObjectReference(
-                api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid
-            ),
-        ))  # fmt: skip
+        wanted = TokenRequest(
+            spec=TokenRequestSpec(
+                audiences=[audience] if audience else [],
+                expiration_seconds=seconds,
+                bound_object_ref=BoundObjectReference(
+                    api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid
+                ),
+            )
+        )
         try:
             made = await self._client.create_subresource(
-                SERVICE_ACCOUNTS, self._pod.spec.service_account_name or "default", metadata.namespace, "token",
-                TOKEN_REQUESTS, wanted,
-            )  # fmt: skip
+                SERVICE_ACCOUNTS,
+                self._pod.spec.service_account_name or "default",
+                metadata.namespace,
+                "token",
+                TOKEN_REQUESTS,
+                wanted,
+            )
         except StatusError:
             return b""
         return made.status.token.encode()

@@ -13,13 +13,28 @@ from steersman.machinery.built_in.pod_resources import all_containers
 
 REASON: Final = "NotSimulated"
 _EMPTY_VOLUMES: Final = (
-    ("awsElasticBlockStore", "aws_elastic_block_store"), ("azureDisk", "azure_disk"), ("azureFile", "azure_file"),
-    ("cephfs", "cephfs"), ("cinder", "cinder"), ("csi", "csi"), ("fc", "fc"), ("flexVolume", "flex_volume"),
-    ("flocker", "flocker"), ("gcePersistentDisk", "gce_persistent_disk"), ("gitRepo", "git_repo"),
-    ("glusterfs", "glusterfs"), ("image", "image"), ("iscsi", "iscsi"),
-    ("photonPersistentDisk", "photon_persistent_disk"), ("portworxVolume", "portworx_volume"), ("quobyte", "quobyte"),
-    ("rbd", "rbd"), ("scaleIO", "scale_io"), ("storageos", "storageos"), ("vsphereVolume", "vsphere_volume"),
-)  # fmt: skip
+    ("awsElasticBlockStore", "aws_elastic_block_store"),
+    ("azureDisk", "azure_disk"),
+    ("azureFile", "azure_file"),
+    ("cephfs", "cephfs"),
+    ("cinder", "cinder"),
+    ("csi", "csi"),
+    ("fc", "fc"),
+    ("flexVolume", "flex_volume"),
+    ("flocker", "flocker"),
+    ("gcePersistentDisk", "gce_persistent_disk"),
+    ("gitRepo", "git_repo"),
+    ("glusterfs", "glusterfs"),
+    ("image", "image"),
+    ("iscsi", "iscsi"),
+    ("photonPersistentDisk", "photon_persistent_disk"),
+    ("portworxVolume", "portworx_volume"),
+    ("quobyte", "quobyte"),
+    ("rbd", "rbd"),
+    ("scaleIO", "scale_io"),
+    ("storageos", "storageos"),
+    ("vsphereVolume", "vsphere_volume"),
+)
 """Sources of volumes that are empty folders to begin with."""
 _OF_SPEC: Final[tuple[tuple[str, Callable[[PodSpec], object]], ...]] = (
     ("hostIPC", lambda spec: spec.host_ipc),
@@ -47,10 +62,12 @@ def told(fields: list[str]) -> str:
 def all_fields() -> list[str]:
     """Return the paths of all such fields."""
     return [
-        *(name for name, _ in _OF_SPEC), *(f"volumes[].{name}" for name, _ in _EMPTY_VOLUMES),
-        *(f"volumes[].projected.sources[].{name}" for name, _ in _OF_SOURCES), "containers[].volumeDevices",
+        *(name for name, _ in _OF_SPEC),
+        *(f"volumes[].{name}" for name, _ in _EMPTY_VOLUMES),
+        *(f"volumes[].projected.sources[].{name}" for name, _ in _OF_SOURCES),
+        "containers[].volumeDevices",
         "containers[].securityContext.windowsOptions",
-    ]  # fmt: skip
+    ]
 
 
 def _fields(spec: PodSpec) -> Iterator[str]:

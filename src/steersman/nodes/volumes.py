@@ -88,10 +88,12 @@ class NodeVolumes:
         claims = self._follow(pod)
         found = [self.volume_of(claim) for claim in claims]
         names = {
-            unique_name(volume.spec.csi) for volume in found
-            if volume is not None and volume.spec.csi is not None
+            unique_name(volume.spec.csi)
+            for volume in found
+            if volume is not None
+            and volume.spec.csi is not None
             and is_attached_first(self._drivers.get("", volume.spec.csi.driver))
-        }  # fmt: skip
+        }
         await self._use(key, node, names)
         known = self._node_objects.get("", node)
         attached = set() if known is None else {each.name for each in known.status.volumes_attached}

@@ -74,9 +74,10 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
 
     authority, certificate, key = certificates_of(hosts)
     data = {
-        flags.get("ca-name", "ca"): authority, flags.get("cert-name", "cert"): certificate,
+        flags.get("ca-name", "ca"): authority,
+        flags.get("cert-name", "cert"): certificate,
         flags.get("key-name", "key"): key,
-    }  # fmt: skip
+    }
     made = Secret(
         metadata=ObjectMeta(name=name, namespace=namespace), data=data, type=flags.get("secret-type", "Opaque")
     )

@@ -36,9 +36,11 @@ _KUBERNETES: Final = {"title": "Kubernetes", "version": "1.36"}
 _CUSTOM: Final = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 _BEARER: Final = {"in": "header", "name": "authorization", "type": "apiKey", "description": SECURITY}
 V2_ENDS: Final = {
-    "info": _KUBERNETES, "security": [{"BearerToken": []}], "securityDefinitions": {"BearerToken": _BEARER},
+    "info": _KUBERNETES,
+    "security": [{"BearerToken": []}],
+    "securityDefinitions": {"BearerToken": _BEARER},
     "swagger": "2.0",
-}  # fmt: skip
+}
 """What a v2 document has besides paths, definitions and parameters."""
 
 
@@ -49,9 +51,13 @@ class Document:
     """
 
     def __init__(
-        self, name: str, group: str = "", version: str = "", resources: Iterable[ServedResource] = (),
+        self,
+        name: str,
+        group: str = "",
+        version: str = "",
+        resources: Iterable[ServedResource] = (),
         extra: tuple[Operation, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self._group = group
         self._version = version
@@ -148,14 +154,28 @@ def _state(served: ServedResource) -> Any:
     """All that the documents tell of a resource, as JSON has it."""
     resource, kind = served.resource, served.form
     subresources = [
-        (each.name, each.verbs, _kind_state(each.kind), _kind_state(each.options), each.connect is not None,
-         each.create is not None, each.connect_methods, each.connect_path)
+        (
+            each.name,
+            each.verbs,
+            _kind_state(each.kind),
+            _kind_state(each.options),
+            each.connect is not None,
+            each.create is not None,
+            each.connect_methods,
+            each.connect_path,
+        )
         for each in served.subresources
-    ]  # fmt: skip
+    ]
     return (
-        resource.plural, resource.namespaced, resource.verbs, resource.returns_deleted_object,
-        kind.go_type is not None, _kind_state(kind), served.selectable_fields if _is_own(served) else (), subresources,
-    )  # fmt: skip
+        resource.plural,
+        resource.namespaced,
+        resource.verbs,
+        resource.returns_deleted_object,
+        kind.go_type is not None,
+        _kind_state(kind),
+        served.selectable_fields if _is_own(served) else (),
+        subresources,
+    )
 
 
 def _kind_state(kind: Kind[Any] | None) -> Any:
@@ -211,11 +231,19 @@ def path_documents() -> tuple[Document, ...]:
         "/version/", "getCodeVersion", "version", "io.k8s.apimachinery.pkg.version.Info", text, consumes=text
     )
     keys = operation_of_path(
-        "/openid/v1/jwks/", "getServiceAccountIssuerOpenIDKeyset", "openid", "", ("application/jwk-set+json",),
+        "/openid/v1/jwks/",
+        "getServiceAccountIssuerOpenIDKeyset",
+        "openid",
+        "",
+        ("application/jwk-set+json",),
         consumes=(),
-    )  # fmt: skip
+    )
     issuer = operation_of_path(
-        "/.well-known/openid-configuration/", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", text,
+        "/.well-known/openid-configuration/",
+        "getServiceAccountIssuerOpenIDConfiguration",
+        "WellKnown",
+        "",
+        text,
         consumes=(),
-    )  # fmt: skip
+    )
     return tuple(Document(each.path.strip("/"), extra=(each,)) for each in (version, keys, issuer))

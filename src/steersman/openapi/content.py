@@ -82,11 +82,14 @@ def _matches(header: str, etag: str) -> bool:
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK: Final = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,][0-9]{1,9})?"
-_DATES: Final = tuple(re.compile(form, re.ASCII) for form in (
-    rf"[A-Za-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[A-Za-z]{{3}}) (?P<year>[0-9]{{4}}) {_CLOCK} GMT",
-    rf"[A-Za-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[A-Za-z]{{3}})-(?P<year>[0-9]{{2}}) {_CLOCK} [A-Z]{{3,4}}",
-    rf"[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) (?P<day> ?[0-9]{{1,2}}) {_CLOCK} (?P<year>[0-9]{{4}})",
-))  # fmt: skip
+_DATES: Final = tuple(
+    re.compile(form, re.ASCII)
+    for form in (
+        rf"[A-Za-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[A-Za-z]{{3}}) (?P<year>[0-9]{{4}}) {_CLOCK} GMT",
+        rf"[A-Za-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[A-Za-z]{{3}})-(?P<year>[0-9]{{2}}) {_CLOCK} [A-Z]{{3,4}}",
+        rf"[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) (?P<day> ?[0-9]{{1,2}}) {_CLOCK} (?P<year>[0-9]{{4}})",
+    )
+)
 """The forms that HTTP has for a moment (RFC 9110 section 5.6.7), as Go's http.ParseTime tries them."""
 _LONGEST_DATE: Final = 64
 _CENTURY: Final = 69

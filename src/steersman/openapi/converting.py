@@ -12,9 +12,10 @@ from steersman.work.threads import give_way
 
 _VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _REFERENCES: Final = {
-    "#/definitions/": "#/components/schemas/", "#/parameters/": "#/components/parameters/",
+    "#/definitions/": "#/components/schemas/",
+    "#/parameters/": "#/components/parameters/",
     "#/responses/": "#/components/responses/",
-}  # fmt: skip
+}
 _OF_OPERATION: Final = ("description", "externalDocs", "tags", "summary", "deprecated", "operationId")
 _OF_PARAMETER: Final = ("name", "description", "in", "required", "allowEmptyValue")
 _SIMPLE: Final = ("type", "format", "uniqueItems")

@@ -37,7 +37,7 @@ class OwnSchemas:
 
 def schemas_of(
     kind: Kind[Any], plural: str, selectable: Iterable[str], texts: ObjectTexts, *, v2: bool = False
-) -> OwnSchemas:  # fmt: skip
+) -> OwnSchemas:
     """The schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
     declared = kind.openapi
     assert declared is not None
@@ -68,8 +68,10 @@ def _list(kind: Kind[Any], plural: str, texts: dict[str, str], *, v2: bool) -> S
     prefix = V2_PREFIX if v2 else V3_PREFIX
     reference = {"$ref": prefix + LIST_META}
     items = {
-        "description": f"List of {plural}. {_MORE}", "items": {"$ref": prefix + name_of_kind(kind)}, "type": "array",
-    }  # fmt: skip
+        "description": f"List of {plural}. {_MORE}",
+        "items": {"$ref": prefix + name_of_kind(kind)},
+        "type": "array",
+    }
     return {
         "description": f"{kind.list_name} is a list of {kind.name}",
         "properties": {"items": items, **_of_every_object(reference if v2 else {"allOf": [reference]}, texts)},

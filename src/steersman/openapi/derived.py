@@ -73,10 +73,12 @@ def _member(module: str, field: tables.Field) -> Schema:
     type_ = go_type(module, field.type)
     found = _value(type_, has_default=not field.pointer and (not field.omit or type_.kind == "struct"))
     for name, value in (
-        ("x-kubernetes-list-type", field.list), ("x-kubernetes-list-map-keys", list(field.keys)),
-        ("x-kubernetes-map-type", field.map), ("x-kubernetes-patch-merge-key", field.key),
+        ("x-kubernetes-list-type", field.list),
+        ("x-kubernetes-list-map-keys", list(field.keys)),
+        ("x-kubernetes-map-type", field.map),
+        ("x-kubernetes-patch-merge-key", field.key),
         ("x-kubernetes-patch-strategy", field.strategy),
-    ):  # fmt: skip
+    ):
         if value:
             found[name] = value
     if "$ref" in found:  # the description is to stand beside it

@@ -31,29 +31,33 @@ _VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 _LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
 
 
+_EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_RESOURCE: Final = "io.k8s.apimachinery.pkg.api.resource"
 _TYPES_WITHOUT_CLASS: Final = {
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus":
+    f"{_EXTENSIONS}.CustomResourceSubresourceStatus": (
         "Turns on the subresource `/status` of a custom resource. Writes to `/status` change nothing but the member"
-        " `status`; writes to the resource itself leave `status` as it is.",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "Any JSON value.",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray":
-        "A JSON schema, or an array of JSON schemas.",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool": "A JSON schema, or a boolean.",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray":
-        "A JSON schema, or an array of strings.",
-    "io.k8s.apimachinery.pkg.api.resource.Quantity":
+        " `status`; writes to the resource itself leave `status` as it is."
+    ),
+    f"{_EXTENSIONS}.JSON": "Any JSON value.",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrArray": "A JSON schema, or an array of JSON schemas.",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrBool": "A JSON schema, or a boolean.",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray": "A JSON schema, or an array of strings.",
+    f"{_RESOURCE}.Quantity": (
         "A fixed-point number with an optional suffix, binary (Ki, Mi, Gi, Ti, Pi, Ei) or decimal (n, u, m, k, M, G,"
         " T, P, E), or with a decimal exponent. It is served in its canonical form: the largest suffix with which no"
-        " digit follows the decimal point.",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1":
+        " digit follows the decimal point."
+    ),
+    f"{_META}.FieldsV1": (
         "A set of fields as a tree in JSON. The key `.` stands for the field itself, `f:NAME` for a member, `k:KEYS`"
-        " and `v:VALUE` for an item of a list by its keys or its value, `i:INDEX` for an item by its position.",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "A moment as RFC 3339 writes it, with microseconds.",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": "The body of a PATCH request.",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "A moment as RFC 3339 writes it, in seconds.",
+        " and `v:VALUE` for an item of a list by its keys or its value, `i:INDEX` for an item by its position."
+    ),
+    f"{_META}.MicroTime": "A moment as RFC 3339 writes it, with microseconds.",
+    f"{_META}.Patch": "The body of a PATCH request.",
+    f"{_META}.Time": "A moment as RFC 3339 writes it, in seconds.",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "An object of any kind, kept as it was sent.",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "A 32-bit integer or a string.",
-}  # fmt: skip
+}
 """Descriptions of the project's own, of types for which the package has no class."""
 
 Layout = tuple[int, dict[str, str]]

@@ -27,10 +27,12 @@ class Fragments:
 
 def of_document(document: Tree) -> Fragments:
     """Those of a v2 document; what else is in it counts for nothing."""
-    return Fragments(**{
-        section: {name: encode(member) for name, member in document.get(section, {}).items()}
-        for section in SECTIONS
-    })  # fmt: skip
+    return Fragments(
+        **{
+            section: {name: encode(member) for name, member in document.get(section, {}).items()}
+            for section in SECTIONS
+        }
+    )
 
 
 def merged(parts: Sequence[Fragments]) -> Fragments:

@@ -25,9 +25,11 @@ MEDIA: Final = (*JSON, "application/vnd.kubernetes.protobuf")
 STREAMS: Final = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 ANY: Final = ("*/*",)
 _PATCHES: Final = (
-    "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
-)  # fmt: skip
+)
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 _LIST: Final = "meta.v1.ListOptions"
@@ -107,9 +109,19 @@ class _Described:
         self.patches = tuple(each for each in _PATCHES if self.kind.go_type is not None or each != _STRATEGIC)
 
     def _make(
-        self, method: str, action: str, verb: str, place: str, *parameters: Parameter, prefix: str = "",
-        suffix: str = "", everywhere: bool = False, named: bool = False, watch: bool = False, **more: Any,
-    ) -> Operation:  # fmt: skip
+        self,
+        method: str,
+        action: str,
+        verb: str,
+        place: str,
+        *parameters: Parameter,
+        prefix: str = "",
+        suffix: str = "",
+        everywhere: bool = False,
+        named: bool = False,
+        watch: bool = False,
+        **more: Any,
+    ) -> Operation:
         """An operation at `place`, which follows the plural; `prefix` is before the kind in its id, `suffix` behind."""
         in_namespace = self.namespaced and not everywhere
         scope = f"{'watch/' if watch else ''}{'namespaces/{namespace}/' if in_namespace else ''}"
@@ -119,11 +131,14 @@ class _Described:
         scoped = "Namespaced" if in_namespace else ""
         name = self.kind.name if scoped or prefix else to_upper(self.kind.name[:1]) + self.kind.name[1:]
         return Operation(
-            path=f"{self.root}/{scope}{self.served.resource.plural}{'/{name}' if named else ''}{place}", method=method,
-            id=f"{verb}{self.title}{prefix}{scoped}{name}{suffix}", tag=self.tag, action=action,
+            path=f"{self.root}/{scope}{self.served.resource.plural}{'/{name}' if named else ''}{place}",
+            method=method,
+            id=f"{verb}{self.title}{prefix}{scoped}{name}{suffix}",
+            tag=self.tag,
+            action=action,
             parameters=(*parameters, *around, *((NAME,) if named else ())),
             **({"kind": self.kind.gvk, "consumes": self.consumes, "produces": self.produces} | more),
-        )  # fmt: skip
+        )
 
     def on_objects(self) -> Iterator[Operation]:
         """Get, put, patch and delete of one."""
@@ -134,25 +149,51 @@ class _Described:
             # upstream's storage of namespaces answers with them, too, and does not say so: it has no deletecollection
             whole = self.served.resource.returns_deleted_object and "deletecollection" in self.verbs
             yield self._make(
-                "delete", "delete", "delete", "", PRETTY, *options(_DELETE), named=True, codes=(_OK, _ACCEPTED),
-                body=Body(f"{META}DeleteOptions", required=False), answer=self.schema if whole else f"{META}Status",
-            )  # fmt: skip
+                "delete",
+                "delete",
+                "delete",
+                "",
+                PRETTY,
+                *options(_DELETE),
+                named=True,
+                codes=(_OK, _ACCEPTED),
+                body=Body(f"{META}DeleteOptions", required=False),
+                answer=self.schema if whole else f"{META}Status",
+            )
 
     def _on_object(self, verb: str, place: str, schema: str, **more: Any) -> Operation:
         suffix = _title(place)
         if verb == "get":
-            return self._make(
-                "get", "get", "read", place, *self.read, suffix=suffix, named=True, answer=schema, **more
-            )  # fmt: skip
+            return self._make("get", "get", "read", place, *self.read, suffix=suffix, named=True, answer=schema, **more)
         if verb == "update":
             return self._make(
-                "put", "put", "replace", place, PRETTY, *options(_UPDATE), suffix=suffix, named=True,
-                codes=(_OK, _CREATED), body=Body(schema), answer=schema, **more,
-            )  # fmt: skip
+                "put",
+                "put",
+                "replace",
+                place,
+                PRETTY,
+                *options(_UPDATE),
+                suffix=suffix,
+                named=True,
+                codes=(_OK, _CREATED),
+                body=Body(schema),
+                answer=schema,
+                **more,
+            )
         return self._make(
-            "patch", "patch", "patch", place, PRETTY, *options(_PATCH), suffix=suffix, named=True,
-            codes=self.patch_codes, body=Body(f"{META}Patch"), answer=schema, **(more | {"consumes": self.patches}),
-        )  # fmt: skip
+            "patch",
+            "patch",
+            "patch",
+            place,
+            PRETTY,
+            *options(_PATCH),
+            suffix=suffix,
+            named=True,
+            codes=self.patch_codes,
+            body=Body(f"{META}Patch"),
+            answer=schema,
+            **(more | {"consumes": self.patches}),
+        )
 
     def on_collections(self) -> Iterator[Operation]:
         """List, create, deletecollection, and the old paths of watches."""
@@ -161,26 +202,43 @@ class _Described:
         if "list" in self.verbs:
             for each in everywhere:
                 yield self._make(
-                    "get", "list", "list", "", *listing, everywhere=each, produces=(*self.produces, *self.streams),
+                    "get",
+                    "list",
+                    "list",
+                    "",
+                    *listing,
+                    everywhere=each,
+                    produces=(*self.produces, *self.streams),
                     answer=name_of_kind(self.kind, self.kind.list_name),
-                )  # fmt: skip
+                )
         if "create" in self.verbs:
             yield self._make(
-                "post", "post", "create", "", PRETTY, *options(_CREATE), codes=(_OK, _CREATED, _ACCEPTED),
-                body=Body(self.schema), answer=self.schema,
-            )  # fmt: skip
+                "post",
+                "post",
+                "create",
+                "",
+                PRETTY,
+                *options(_CREATE),
+                codes=(_OK, _CREATED, _ACCEPTED),
+                body=Body(self.schema),
+                answer=self.schema,
+            )
         if "deletecollection" in self.verbs:
             asked = [each for each in options(_LIST, _DELETE) if each.name not in _WATCHED]
             yield self._make(
-                "delete", "deletecollection", "delete", "", *(listing if self.deletes_watched else (PRETTY, *asked)),
-                prefix="Collection", body=self.delete_collection_body, answer=f"{META}Status",
-            )  # fmt: skip
+                "delete",
+                "deletecollection",
+                "delete",
+                "",
+                *(listing if self.deletes_watched else (PRETTY, *asked)),
+                prefix="Collection",
+                body=self.delete_collection_body,
+                answer=f"{META}Status",
+            )
         if "watch" in self.verbs and self.old_watches:
             more: Any = {"produces": (*self.produces, *self.streams), "answer": f"{META}WatchEvent", "watch": True}
             for each in everywhere:
-                yield self._make(
-                    "get", "watchlist", "watch", "", *listing, suffix="List", everywhere=each, **more
-                )  # fmt: skip
+                yield self._make("get", "watchlist", "watch", "", *listing, suffix="List", everywhere=each, **more)
             yield self._make("get", "watch", "watch", "", *listing, named=True, **more)
 
     def on_subresource(self, subresource: Subresource) -> Iterator[Operation]:
@@ -193,9 +251,19 @@ class _Described:
         elif subresource.create is not None:
             schema = name_of_kind(kind)
             yield self._make(
-                "post", "post", "create", place, PRETTY, *options(_CREATE), suffix=_title(place), named=True,
-                codes=(_OK, _CREATED, _ACCEPTED), kind=gvk, body=Body(schema), answer=schema,
-            )  # fmt: skip
+                "post",
+                "post",
+                "create",
+                place,
+                PRETTY,
+                *options(_CREATE),
+                suffix=_title(place),
+                named=True,
+                codes=(_OK, _CREATED, _ACCEPTED),
+                kind=gvk,
+                body=Body(schema),
+                answer=schema,
+            )
         else:
             for verb in ("get", "update", "patch"):
                 if verb in subresource.verbs:
@@ -211,18 +279,34 @@ class _Described:
         read = () if asked is None or asked.go_type is None else options(asked.go_type.name)
         if subresource.options is not None:
             yield self._make(
-                "get", "get", "read", place, PRETTY, *read, suffix=title, named=True,
+                "get",
+                "get",
+                "read",
+                place,
+                PRETTY,
+                *read,
+                suffix=title,
+                named=True,
                 produces=("text/plain", *self.produces),
-            )  # fmt: skip
+            )
             return
         kind = self.kind if asked is None else asked
         for behind, more in (("", ()), ("/{path}", (PATH,))) if subresource.connect_path else (("", ()),):
             for method in subresource.connect_methods:
                 yield self._make(
-                    to_lower(method), "connect", "connect", place + behind, *read, *more, named=True,
-                    prefix=method.capitalize(), suffix=f"{title}{'WithPath' if behind else ''}", kind=kind.gvk,
-                    consumes=ANY, produces=ANY,
-                )  # fmt: skip
+                    to_lower(method),
+                    "connect",
+                    "connect",
+                    place + behind,
+                    *read,
+                    *more,
+                    named=True,
+                    prefix=method.capitalize(),
+                    suffix=f"{title}{'WithPath' if behind else ''}",
+                    kind=kind.gvk,
+                    consumes=ANY,
+                    produces=ANY,
+                )
 
 
 def _title(place: str) -> str:

@@ -85,8 +85,10 @@ def _ends(operation: Operation) -> Tree:
         found["x-kubernetes-action"] = operation.action
     if operation.kind is not None:
         found["x-kubernetes-group-version-kind"] = {
-            "group": operation.kind.group, "kind": operation.kind.kind, "version": operation.kind.version,
-        }  # fmt: skip
+            "group": operation.kind.group,
+            "kind": operation.kind.kind,
+            "version": operation.kind.version,
+        }
     return found
 
 

@@ -131,9 +131,12 @@ class Message:
     """
 
     def __init__(
-        self, fields: Mapping[str, Field] | None = None, *, extension: int = 0,
+        self,
+        fields: Mapping[str, Field] | None = None,
+        *,
+        extension: int = 0,
         other: tuple[str, int, Body] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._fields: dict[str, Field] = dict(fields or {})
         self._extension = named(extension, any_value) if extension else None
         self._other = (other[0], named(other[1], other[2])) if other else None

@@ -30,9 +30,7 @@ _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"
 _OF_EVERY_GROUP: Final = (f"{META}DeleteOptions", f"{META}WatchEvent")
 """Kinds that every group version has; what is recorded of them is all of those."""
-_NOT_IN_CLIENTS: Final = (
-    "admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io",
-)  # fmt: skip
+_NOT_IN_CLIENTS: Final = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
 """Groups that the scheme of k8s.io/client-go, by which custom resources are described, does not have."""
 _POD: Final = "io.k8s.api.core.v1.Pod"
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
@@ -55,7 +53,7 @@ class Schemas:
 
     def v3(
         self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str
-    ) -> dict[str, bytes]:  # fmt: skip
+    ) -> dict[str, bytes]:
         """The described schemas of a v3 document of a group version in JSON: those named, and those they lead to."""
         kept = {} if (group, version) in MODULES else self.kept.of_custom
 
@@ -77,7 +75,7 @@ class Schemas:
 
     def _found(
         self, names: Iterable[str], own: Mapping[str, _Own], kept: dict[str, bytes], built_in: Callable[[str], bytes]
-    ) -> dict[str, bytes]:  # fmt: skip
+    ) -> dict[str, bytes]:
         """Those named and those they lead to; what is made of built-in types is put to what is kept."""
         found = {}
         for name in self._closure(names, own):

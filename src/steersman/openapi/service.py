@@ -166,9 +166,7 @@ class OpenAPIService:
             response.headers.append(("content-encoding", "gzip"))
         return response
 
-    async def _encode_v2(
-        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding
-    ) -> bytes:  # fmt: skip
+    async def _encode_v2(self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding) -> bytes:
         parts = await self._parts.of(documents)
         return await offload_if(True, _joined, parts, others, encoding)
 

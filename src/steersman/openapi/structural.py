@@ -25,13 +25,36 @@ V3_PREFIX: Final = "#/components/schemas/"
 V2_PREFIX: Final = "#/definitions/"
 
 _IF_NOT_EMPTY: Final = (
-    "description", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "nullable", "pattern",
-    "required", "title", "type", "uniqueItems", _EMBEDDED, _INT_OR_STRING, "x-kubernetes-list-map-keys", PRESERVE,
-)  # fmt: skip
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "nullable",
+    "pattern",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    _EMBEDDED,
+    _INT_OR_STRING,
+    "x-kubernetes-list-map-keys",
+    PRESERVE,
+)
 _IF_GIVEN: Final = (
-    "default", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties",
-    "minimum", "multipleOf", "x-kubernetes-list-type", "x-kubernetes-map-type",
-)  # fmt: skip
+    "default",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+)
 _OF_RULES: Final = ("message", "messageExpression", "fieldPath")
 _OF_RULES_IF_GIVEN: Final = ("reason", "optionalOldSelf")
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
@@ -127,9 +150,7 @@ class Published:
                 properties, items = {}, None
             _loosen(target, source, properties, items, additional)
         if properties:
-            target["properties"] = {
-                name: self._below(each, is_nested=is_nested) for name, each in properties.items()
-            }  # fmt: skip
+            target["properties"] = {name: self._below(each, is_nested=is_nested) for name, each in properties.items()}
         if items is not None:
             target["items"] = self._below(items, is_nested=is_nested)
         if isinstance(additional, Mapping):

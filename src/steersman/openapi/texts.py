@@ -73,7 +73,7 @@ _QUERY: Final = {
     "timestamps": "whether each line begins with its time (RFC 3339)",
     "tty": "whether the process has a terminal",
     "watch": "whether changes are sent as they happen, instead of a list",
-}  # fmt: skip
+}
 """Parameters of the query by name."""
 
 

@@ -117,8 +117,11 @@ def _kinds_of_parameter() -> dict[str, Body]:
     """By `in`: the body of Parameter, a oneof of body parameters (1) and all others (2), themselves a oneof."""
     kinds = {"body": alone(message(1, _BODY_PARAMETER))}
     for place, number, empty_value in (
-        ("header", 1, False), ("formData", 2, True), ("query", 3, True), ("path", 4, False),
-    ):  # fmt: skip
+        ("header", 1, False),
+        ("formData", 2, True),
+        ("query", 3, True),
+        ("path", 4, False),
+    ):
         kinds[place] = alone(message(2, alone(message(number, _simple_parameter(empty_value=empty_value)))))
     return kinds
 

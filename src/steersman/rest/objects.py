@@ -134,9 +134,15 @@ class Objects(Protocol):
         ...
 
     async def update(
-        self, ctx: Context, name: str, change: Callable[[Any], Any], *,
-        subresource: str = "", strategy: Any = None, owned: bool = True,
-    ) -> Any:  # fmt: skip
+        self,
+        ctx: Context,
+        name: str,
+        change: Callable[[Any], Any],
+        *,
+        subresource: str = "",
+        strategy: Any = None,
+        owned: bool = True,
+    ) -> Any:
         """Replaces the object by `change(current)` under the (sub)resource's strategy, or the given one, trying again
         when another write came first. `change` may change in place and return the object. With `owned` the server
         becomes the owner of what it changes; without, who owns what stays. Raises StatusError, also whatever `change`

@@ -63,10 +63,14 @@ class Cycle:
     """Decides pods one after the other."""
 
     def __init__(
-        self, cluster: ClusterState, demands: Demands, nominator: Nominator,
-        budgets: Callable[[], Sequence[PodDisruptionBudget]], volumes_of: Callable[[core.Pod], PodVolumes | None],
+        self,
+        cluster: ClusterState,
+        demands: Demands,
+        nominator: Nominator,
+        budgets: Callable[[], Sequence[PodDisruptionBudget]],
+        volumes_of: Callable[[core.Pod], PodVolumes | None],
         claims_of: Callable[[core.Pod], PodClaims | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._claims_of = claims_of
         self._cluster = cluster
         self._demands = demands
@@ -115,9 +119,7 @@ class Cycle:
         message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
         return Unplaced(message, frozenset({rejection.plugin}), likeness=likeness)
 
-    def _placed(
-        self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand
-    ) -> Placed:  # fmt: skip
+    def _placed(self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand) -> Placed:
         if node.node is None or (volumes is None and claims is None):
             return Placed(node, terms=demand.terms)
         plan = None if volumes is None or volumes.all_bound else volumes.plan(node.node)
@@ -147,9 +149,15 @@ class Cycle:
         return excluded
 
     async def _unplaced(
-        self, pod: core.Pod, demand: Demand, ranking: Ranking, choice: Choice, excluded: dict[int, Rejection],
-        more: Check | None, pod_claims: PodClaims | None,
-    ) -> Unplaced:  # fmt: skip
+        self,
+        pod: core.Pod,
+        demand: Demand,
+        ranking: Ranking,
+        choice: Choice,
+        excluded: dict[int, Rejection],
+        more: Check | None,
+        pod_claims: PodClaims | None,
+    ) -> Unplaced:
         diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
         if demand.named_nodes is not None:
             diagnosis.absent = _NOT_NAMED

@@ -51,9 +51,12 @@ def _changed_condition(pod: Pod, wanted: PodCondition) -> dict[str, Any] | None:
     if old is not None and all(getattr(old, name) == getattr(wanted, name) for name in _CONTENT):
         return None
     changed: dict[str, Any] = {
-        "type": wanted.type, "status": wanted.status, "reason": wanted.reason, "message": wanted.message,
+        "type": wanted.type,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message,
         "lastProbeTime": None,
-    }  # fmt: skip
+    }
     if wanted.observed_generation:
         changed["observedGeneration"] = wanted.observed_generation
     if old is None or old.status != wanted.status:

@@ -92,9 +92,16 @@ class EventRecorder:
             metadata=ObjectMeta(
                 name=f"{pod.metadata.name}.{time.time_ns():x}", namespace=pod.metadata.namespace or "default"
             ),
-            event_time=times.now_micro(), reporting_controller=self._component, reporting_instance=self._instance,
-            action=action, reason=reason, regarding=regarding, related=other, note=note, type=type_,
-        )  # fmt: skip
+            event_time=times.now_micro(),
+            reporting_controller=self._component,
+            reporting_instance=self._instance,
+            action=action,
+            reason=reason,
+            regarding=regarding,
+            related=other,
+            note=note,
+            type=type_,
+        )
         self._told[key] = _Told(event, now)
         if len(self._told) > _MOST_KNOWN:
             self._told.popitem(last=False)

@@ -69,7 +69,7 @@ class Scheduler:
         self.queue = SchedulingQueue(self.cluster.labels_of, self._gate_of)
         self._cycle = Cycle(
             self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
-        )  # fmt: skip
+        )
         self._heavy: asyncio.Queue[QueuedPod] = asyncio.Queue()
         """Pods that take long to decide."""
         self._requests: set[asyncio.Task[None]] = set()
@@ -294,10 +294,11 @@ class Scheduler:
     ) -> None:
         metadata = pod.metadata
         binding = {
-            "kind": "Binding", "apiVersion": BINDINGS.api_version,
+            "kind": "Binding",
+            "apiVersion": BINDINGS.api_version,
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "target": {"kind": "Node", "name": node_name},
-        }  # fmt: skip
+        }
         step = "PreBind"
         plugin = "VolumeBinding"
         try:
@@ -348,9 +349,12 @@ class Scheduler:
         self.queue.add_unschedulable(queued, now)
         self._recorder.event(now, "Warning", "FailedScheduling", "Scheduling", unplaced.message)
         condition = core.PodCondition(
-            type="PodScheduled", status="False", reason=reason, message=unplaced.message,
+            type="PodScheduled",
+            status="False",
+            reason=reason,
+            message=unplaced.message,
             observed_generation=now.metadata.generation,
-        )  # fmt: skip
+        )
         self._send(self._tell(now, condition, unplaced))
 
     async def _tell(self, pod: core.Pod, condition: core.PodCondition, unplaced: Unplaced) -> None:

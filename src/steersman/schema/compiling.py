@@ -41,9 +41,14 @@ from .nodes import (
 from .numbers import INT64_MAX, INT64_MIN, fits
 
 _UNSUPPORTED: Final = {
-    "id": "id", "$schema": "schema", "$ref": "$ref", "patternProperties": "patternProperties",
-    "dependencies": "dependencies", "additionalItems": "additionalItems", "definitions": "definitions",
-}  # fmt: skip
+    "id": "id",
+    "$schema": "schema",
+    "$ref": "$ref",
+    "patternProperties": "patternProperties",
+    "dependencies": "dependencies",
+    "additionalItems": "additionalItems",
+    "definitions": "definitions",
+}
 """Members that no structural schema has, by the name that upstream's message gives them."""
 _UNSUPPORTED_NAMES: Final = frozenset(_UNSUPPORTED)
 _NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
@@ -57,9 +62,13 @@ _MASKS: Final = {
 }
 _SURE: Final = {"string": str, "boolean": bool}
 _PLAIN_CHECKS: Final = {
-    "maxLength": "max_length", "minLength": "min_length", "maxItems": "max_items", "minItems": "min_items",
-    "maxProperties": "max_properties", "minProperties": "min_properties",
-}  # fmt: skip
+    "maxLength": "max_length",
+    "minLength": "min_length",
+    "maxItems": "max_items",
+    "minItems": "min_items",
+    "maxProperties": "max_properties",
+    "minProperties": "min_properties",
+}
 _NUMBER_CHECKS: Final = {"multipleOf": "multiple_of", "maximum": "maximum", "minimum": "minimum"}
 _JUNCTORS: Final = {"allOf": "all_of", "anyOf": "any_of", "oneOf": "one_of"}
 _CHECKED: Final = frozenset(
@@ -75,18 +84,43 @@ _NO_CHECKS: Final[Mapping[str, Any]] = {
 }
 """Where nothing is said."""
 _UNSAID: Final = frozenset({"description", "title"})
-_SCALARS: Final = frozenset({
-    "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
-    "minLength", "minProperties", "minimum", "multipleOf", "nullable", "pattern", "type", "uniqueItems",
-    "x-kubernetes-int-or-string", "x-kubernetes-list-type", "x-kubernetes-map-type",
-})  # fmt: skip
+_SCALARS: Final = frozenset(
+    {
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "nullable",
+        "pattern",
+        "type",
+        "uniqueItems",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+    }
+)
 """Members whose values say the same wherever they are equal."""
 
 
-_TOLD_BY_TRAITS: Final = frozenset({
-    "nullable", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string", "x-kubernetes-list-type",
-    "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
-})  # fmt: skip
+_TOLD_BY_TRAITS: Final = frozenset(
+    {
+        "nullable",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    }
+)
 
 
 class UnsupportedSchemaError(ValueError):

@@ -30,10 +30,29 @@ TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 _AT_ROOT: Final = (
-    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum",
-    "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
-    "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
-)  # fmt: skip
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+)
 _OBJECT_AT_ROOT: Final = (
     'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
 )
@@ -217,9 +236,16 @@ class _Walk:
             self.schema(additional, below, context, _below(place, additional, below, "additionalProperties"))
 
     def _property(
-        self, plain: Schema, name: str, each: Schema, path: Path, context: _Context, place: RulePlace | None,
-        *, is_root: bool,
-    ) -> None:  # fmt: skip
+        self,
+        plain: Schema,
+        name: str,
+        each: Schema,
+        path: Path,
+        context: _Context,
+        place: RulePlace | None,
+        *,
+        is_root: bool,
+    ) -> None:
         if plain.get("x-kubernetes-map-type") not in (None, "granular", "atomic"):
             context = context.uncorrelated(path)
         if name in _META_FIELDS and (is_root or plain.get("x-kubernetes-embedded-resource")):

@@ -13,9 +13,7 @@ from steersman.machinery.errors.field import Path
 
 _TOKEN: Final = re.compile(r"'(?:(?s:.)*?)(?<!\\)'|'(?s:.)*|[.\[\]]|[^.\[\]]+")
 _ESCAPE: Final = re.compile(r"\\(.)")
-_ESCAPED: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\",
-}  # fmt: skip
+_ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
 class FieldPathError(ValueError):

@@ -40,8 +40,13 @@ OF_LIST: Final = 32
 OF_ALL: Final = 63
 
 BITS: Final[Mapping[type, int]] = {
-    str: OF_STR, int: OF_INT, float: OF_FLOAT, bool: OF_BOOL, dict: OF_DICT, list: OF_LIST,
-}  # fmt: skip
+    str: OF_STR,
+    int: OF_INT,
+    float: OF_FLOAT,
+    bool: OF_BOOL,
+    dict: OF_DICT,
+    list: OF_LIST,
+}
 """The bit of each class that plain JSON values have."""
 
 
@@ -60,10 +65,28 @@ class Checks:
     """The value validations of a node; None where nothing is said."""
 
     __slots__ = (
-        "all_of", "any_of", "enum", "exclusive_maximum", "exclusive_minimum", "has_junctors", "max_items", "max_length",
-        "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "multiple_of", "names",
-        "negated", "one_of", "pattern", "required", "unique_items",
-    )  # fmt: skip
+        "all_of",
+        "any_of",
+        "enum",
+        "exclusive_maximum",
+        "exclusive_minimum",
+        "has_junctors",
+        "max_items",
+        "max_length",
+        "max_properties",
+        "maximum",
+        "min_items",
+        "min_length",
+        "min_properties",
+        "minimum",
+        "multiple_of",
+        "names",
+        "negated",
+        "one_of",
+        "pattern",
+        "required",
+        "unique_items",
+    )
 
     enum: tuple[Any, ...] | None
     names: frozenset[str] | None
@@ -106,9 +129,24 @@ class Node:
     """One place of a compiled schema."""
 
     __slots__ = (
-        "__weakref__", "additional", "bounds", "checks", "declared_format", "default", "defaulted", "format", "items",
-        "list_type", "map_keys", "mask", "properties", "rules", "sure", "traits", "types",
-    )  # fmt: skip
+        "__weakref__",
+        "additional",
+        "bounds",
+        "checks",
+        "declared_format",
+        "default",
+        "defaulted",
+        "format",
+        "items",
+        "list_type",
+        "map_keys",
+        "mask",
+        "properties",
+        "rules",
+        "sure",
+        "traits",
+        "types",
+    )
 
     types: tuple[str, ...]
     """What a value may be; nothing where anything goes."""
@@ -153,11 +191,20 @@ class Node:
         checks = self.checks
         said = None if checks is None else checks.features()
         return (
-            self.types, self.mask, self.traits, self.format, self.declared_format, self.additional, self.items,
-            self.list_type, self.map_keys, tuple(self.properties.items()), said,
+            self.types,
+            self.mask,
+            self.traits,
+            self.format,
+            self.declared_format,
+            self.additional,
+            self.items,
+            self.list_type,
+            self.map_keys,
+            tuple(self.properties.items()),
+            said,
             self.default if self.default is MISSING else _as_key(self.default),
             _as_key(self.rules) if self.rules else (),
-        )  # fmt: skip
+        )
 
 
 def _as_key(value: Any) -> Any:

@@ -26,10 +26,17 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
 _KEPT_EMPTY: Final = frozenset(
     {
-        "additionalProperties", "default", "example", "externalDocs", "not", "required",
-        "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type",
+        "additionalProperties",
+        "default",
+        "example",
+        "externalDocs",
+        "not",
+        "required",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
     }
-)  # fmt: skip
+)
 """Members that say something even if they are empty, or false."""
 _NOT_NESTED: Final = (
     ("type", "must be empty to be structural"),

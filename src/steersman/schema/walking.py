@@ -11,9 +11,11 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MAPS: Final = ("properties", "patternProperties", "definitions", "dependencies")
 _ONE: Final = ("items", "not", "additionalProperties", "additionalItems")
 _EXTENSIONS: Final = (
-    "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
     "x-kubernetes-validations",
-)  # fmt: skip
+)
 
 Schema = Mapping[str, Any]
 

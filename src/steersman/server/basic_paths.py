@@ -100,9 +100,11 @@ async def _health_metrics(server: Server, started: tuple[str, str], request: Req
 
 
 def install_openid(
-    server: Server, configuration: Callable[[], bytes], keys: Callable[[], bytes],
+    server: Server,
+    configuration: Callable[[], bytes],
+    keys: Callable[[], bytes],
     max_age: Callable[[], int] = lambda: _DISCOVERY_AGE,
-) -> None:  # fmt: skip
+) -> None:
     """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0).
 
     They are made when they are asked for, and good for `max_age` seconds.

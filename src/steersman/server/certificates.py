@@ -280,8 +280,10 @@ def _authority(files: CertificateFiles, now: datetime) -> _Identity:
     names = ", ".join(str(set_aside(path)) for path in (files.ca, files.ca_key))
     logger.warning(
         "the authority in %s ends on %s; a new one is in its place, which clients do not trust yet (the old one: %s)",
-        files.ca, certificate.not_valid_after_utc.date(), names,
-    )  # fmt: skip
+        files.ca,
+        certificate.not_valid_after_utc.date(),
+        names,
+    )
     authority = _new_authority(now)
     _write_identity(files.ca, files.ca_key, authority)
     return authority

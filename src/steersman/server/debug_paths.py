@@ -88,10 +88,20 @@ async def _statusz(started: float, server: Server, request: Request) -> Response
         f"Up= {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec\n"
         f"Binary version= {binary}\nEmulation version= {emulated}\nPaths= {' '.join(paths)}\n"
     )
-    return _page(server, request, "Statusz", text, {
-        "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", begun), "uptimeSeconds": up, "goVersion": "",
-        "binaryVersion": binary, "emulationVersion": emulated, "paths": paths,
-    })  # fmt: skip
+    return _page(
+        server,
+        request,
+        "Statusz",
+        text,
+        {
+            "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", begun),
+            "uptimeSeconds": up,
+            "goVersion": "",
+            "binaryVersion": binary,
+            "emulationVersion": emulated,
+            "paths": paths,
+        },
+    )
 
 
 async def _verbosity(request: Request) -> Response:

@@ -127,8 +127,12 @@ class Discovery:
         only_plain = request.info.path == "/apis/"
         form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""), routed=legacy)
         if form != "plain":
-            headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", documents.etag), ("vary", "Accept"),
-                       ("cache-control", "public")]  # fmt: skip
+            headers = [
+                ("content-type", form + AGGREGATED_PARAMETERS),
+                ("etag", documents.etag),
+                ("vary", "Accept"),
+                ("cache-control", "public"),
+            ]
             if request.headers.get("if-none-match") == documents.etag:
                 return Response(304, headers)
             data = documents.aggregated
@@ -230,9 +234,7 @@ def _refused_by_router(request: Request) -> Response | None:
 def _document(document: dict[str, Any], request: Request) -> Response:
     if request.info.path.rstrip("/") == "/api":
         host = request.http.host
-        document = {
-            **document, "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
-        }  # fmt: skip
+        document = {**document, "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]}
     try:
         wanted = negotiate_document(request)
     except StatusError as error:

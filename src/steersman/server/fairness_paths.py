@@ -51,10 +51,19 @@ def _described(request: Request) -> Described:
     assert flow is not None
     action = info.judged
     version = f"{action.group}/{action.version}" if action.group else action.version
-    return Described(flow, (
-        request.user.name, action.verb, info.path, action.namespace, action.name, version, action.resource,
-        action.subresource,
-    ))  # fmt: skip
+    return Described(
+        flow,
+        (
+            request.user.name,
+            action.verb,
+            info.path,
+            action.namespace,
+            action.name,
+            version,
+            action.resource,
+            action.subresource,
+        ),
+    )
 
 
 def _as_time(moment: float) -> str:

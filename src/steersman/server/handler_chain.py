@@ -36,7 +36,7 @@ from steersman.server.lifecycle import Lifecycle
 
 def filters(
     config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup, arrival: Arrival | None = None
-) -> tuple[Filter, ...]:  # fmt: skip
+) -> tuple[Filter, ...]:
     """The filters for a configuration; one that would do nothing is left out."""
     metrics = config.metrics
     chain: tuple[Filter | None, ...] = (

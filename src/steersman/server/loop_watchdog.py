@@ -71,9 +71,11 @@ class LoopWatchdog:
         self._holds: dict[str, Hold] = {}
         self._interval = max(threshold / _BEATS, _SHORTEST)
         self._held = Histogram(
-            "steersman_loop_held_seconds", "Time the event loop was held for by one callback, over the threshold.",
-            _BUCKETS, ("where",),
-        )  # fmt: skip
+            "steersman_loop_held_seconds",
+            "Time the event loop was held for by one callback, over the threshold.",
+            _BUCKETS,
+            ("where",),
+        )
         self._longest = Gauge("steersman_loop_held_max_seconds", "Longest time that the event loop was held for.")
         self._longest.set(0)
         registry.add(self._held, self._longest)
@@ -149,15 +151,26 @@ class LoopWatchdog:
         logger.warning(
             "the loop was held for %.3f s (its thread ran %.3f s, the process %.3f s, collecting garbage %.3f s) "
             "by %s: %d of %d looks in %s: %s",
-            seconds, thread_cpu, process_cpu, self._collecting, request, count, len(looks), where, stack,
-        )  # fmt: skip
+            seconds,
+            thread_cpu,
+            process_cpu,
+            self._collecting,
+            request,
+            count,
+            len(looks),
+            where,
+            stack,
+        )
 
     def _tell_still(self, seconds: float, look: _Look) -> None:
         """On the thread, as the loop may never come back."""
         logger.warning(
             "the loop is held for %.3f s by now by %s: in %s: %s",
-            seconds, look.request or "no request", look.where, look.stack,
-        )  # fmt: skip
+            seconds,
+            look.request or "no request",
+            look.where,
+            look.stack,
+        )
 
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":

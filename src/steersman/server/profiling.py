@@ -93,8 +93,11 @@ class _Profile:
             profile.disable()
             self._running = False
         stats = pstats.Stats(profile)
-        headers = [("content-type", "application/octet-stream"), NOSNIFF,
-                   ("content-disposition", 'attachment; filename="profile"')]  # fmt: skip
+        headers = [
+            ("content-type", "application/octet-stream"),
+            NOSNIFF,
+            ("content-disposition", 'attachment; filename="profile"'),
+        ]
         return Response(200, headers, marshal.dumps(stats.stats))  # type: ignore[attr-defined]
 
 

@@ -65,10 +65,15 @@ class Server:
         self.requests = WaitGroup()
         self.watches: set[Any] = set()
         shared = Shared(
-            admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
-            executor=config.executor, min_request_timeout=config.min_request_timeout,
-            max_body_bytes=config.max_body_bytes, stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
-        )  # fmt: skip
+            admission=config.admission,
+            authorizer=config.authorizer,
+            metrics=config.metrics,
+            executor=config.executor,
+            min_request_timeout=config.min_request_timeout,
+            max_body_bytes=config.max_body_bytes,
+            stopping=lambda: self.lifecycle.shutting_down,
+            watches=self.watches,
+        )
         self.catalogue = Catalogue(shared, config.mapper)
         config.metrics.served = self._served
         self.paths: dict[str, PathHandler] = {}

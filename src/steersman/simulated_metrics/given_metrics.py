@@ -115,9 +115,7 @@ class GivenMetrics:
             raise unknown_resource()
         return APIResource(group, each.version, plural, each.kind.name, PartialObjectMetadata, each.namespaced)
 
-    async def _objects(
-        self, resource: APIResource[PartialObjectMetadata], subject: Subject, selector: Selector
-    ) -> Any:  # fmt: skip
+    async def _objects(self, resource: APIResource[PartialObjectMetadata], subject: Subject, selector: Selector) -> Any:
         if subject.name == _ALL:
             async for obj in self._client.each(resource, subject.namespace, label_selector=str(selector)):
                 yield obj
@@ -144,7 +142,7 @@ class GivenMetrics:
         ]
         return ExternalMetricValueList(
             kind="ExternalMetricValueList", api_version=f"{EXTERNAL_METRICS}/{version}", items=items
-        )  # fmt: skip
+        )
 
 
 def subject_of(info: RequestInfo) -> Subject | None:
@@ -176,9 +174,7 @@ def resource_list(group: str, version: str) -> dict[str, Any]:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": []}
 
 
-async def _answered(
-    request: Request, group: str, answer: Callable[[Request], Awaitable[Answer]]
-) -> Response:  # fmt: skip
+async def _answered(request: Request, group: str, answer: Callable[[Request], Awaitable[Answer]]) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     accepted = ",".join(each for each in request.headers.get("accept", "").split(",") if PROTOBUF not in each)
@@ -207,15 +203,15 @@ def _amount(text: str) -> str | None:
 
 def _value_of(
     resource: APIResource[PartialObjectMetadata], obj: PartialObjectMetadata, metric: str, value: str
-) -> MetricValue:  # fmt: skip
+) -> MetricValue:
     metadata = obj.metadata
     of = ObjectReference(
-        kind=resource.kind, namespace=metadata.namespace, name=metadata.name, api_version=f"/{resource.version}"
-        if not resource.group else resource.api_version,
-    )  # fmt: skip
-    return MetricValue(
-        described_object=of, metric=MetricIdentifier(name=metric), timestamp=times.now(), value=value
-    )  # fmt: skip
+        kind=resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        api_version=f"/{resource.version}" if not resource.group else resource.api_version,
+    )
+    return MetricValue(described_object=of, metric=MetricIdentifier(name=metric), timestamp=times.now(), value=value)
 
 
 def _custom_list(version: str, found: list[MetricValue]) -> MetricValueList | OldMetricValueList:
@@ -224,9 +220,11 @@ def _custom_list(version: str, found: list[MetricValue]) -> MetricValueList | Ol
         return MetricValueList(kind="MetricValueList", api_version=api_version, items=found)
     items = [
         OldMetricValue(
-            described_object=each.described_object, metric_name=each.metric.name, timestamp=each.timestamp,
+            described_object=each.described_object,
+            metric_name=each.metric.name,
+            timestamp=each.timestamp,
             value=each.value,
         )
         for each in found
-    ]  # fmt: skip
+    ]
     return OldMetricValueList(kind="MetricValueList", api_version=api_version, items=items)

@@ -49,9 +49,11 @@ def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
         return None
     metadata = pod.metadata
     return PodMetrics(
-        metadata=_metadata(metadata), timestamp=times.now(), window=_window(window),
+        metadata=_metadata(metadata),
+        timestamp=times.now(),
+        window=_window(window),
         containers=[ContainerMetrics(name=each.container, usage=_amounts((each,))) for each in usages],
-    )  # fmt: skip
+    )
 
 
 def metrics_of_node(node: Node, pods: Iterable[Pod]) -> NodeMetrics:
@@ -59,7 +61,7 @@ def metrics_of_node(node: Node, pods: Iterable[Pod]) -> NodeMetrics:
     usages = [usage for pod in pods for usage in usage_of(pod)]
     return NodeMetrics(
         metadata=_metadata(node.metadata), timestamp=times.now(), window=_window(WINDOW), usage=_amounts(usages)
-    )  # fmt: skip
+    )
 
 
 def _metadata(of: ObjectMeta) -> ObjectMeta:
@@ -177,11 +179,18 @@ _WINDOW: Final = Column("Window", lambda metrics: metrics.window, format="durati
 
 POD_METRICS_RESOURCE: Final[Resource[PodMetrics, Any]] = Resource(
     kind=StructKind(PodMetrics, GroupVersionKind(RESOURCE_METRICS, "v1beta1", POD_METRICS.kind)),
-    plural="pods", singular="pod", verbs=("get", "list"), name_validator=name_is_path_segment,
+    plural="pods",
+    singular="pod",
+    verbs=("get", "list"),
+    name_validator=name_is_path_segment,
     columns=(*(Column(each, _pod_cell(each), format="quantity") for each in RESOURCES), _WINDOW),
-)  # fmt: skip
+)
 NODE_METRICS_RESOURCE: Final[Resource[NodeMetrics, Any]] = Resource(
     kind=StructKind(NodeMetrics, GroupVersionKind(RESOURCE_METRICS, "v1beta1", NODE_METRICS.kind)),
-    plural="nodes", singular="node", namespaced=False, verbs=("get", "list"), name_validator=name_is_path_segment,
+    plural="nodes",
+    singular="node",
+    namespaced=False,
+    verbs=("get", "list"),
+    name_validator=name_is_path_segment,
     columns=(*(Column(each, _node_cell(each), format="quantity") for each in RESOURCES), _WINDOW),
-)  # fmt: skip
+)

@@ -33,7 +33,7 @@ class Arrivals:
 
     def __init__(
         self, storage: Storage, ask: Callable[[Answered], None] | None = None, *, patience: float = PATIENCE
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable."""
         self._storage = storage
         self._ask = ask or self._ask_as_anybody
@@ -101,7 +101,7 @@ class Arrivals:
 
     def _answered(
         self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, newest: int | StorageUnavailable
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._is_asking = False
         if not isinstance(newest, int):
             timer.cancel()

@@ -29,8 +29,30 @@ T = TypeVar("T")
 
 _LABELS: Final = ("operation", "group", "resource")
 _SECONDS: Final = (
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
-)  # fmt: skip
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    15,
+    20,
+    30,
+    45,
+    60,
+)
 
 
 class CallMetrics:
@@ -39,15 +61,18 @@ class CallMetrics:
     def __init__(self, registry: Registry) -> None:
         self.seconds: Final = Histogram(
             "etcd_request_duration_seconds",
-            "[ALPHA] Etcd request latency in seconds for each operation and object type.", _SECONDS, _LABELS,
-        )  # fmt: skip
+            "[ALPHA] Etcd request latency in seconds for each operation and object type.",
+            _SECONDS,
+            _LABELS,
+        )
         self.calls: Final = Counter(
             "etcd_requests_total", "[ALPHA] Etcd request counts for each operation and object type.", _LABELS
         )
         self.errors: Final = Counter(
-            "etcd_request_errors_total", "[ALPHA] Etcd failed request counts for each operation and object type.",
+            "etcd_request_errors_total",
+            "[ALPHA] Etcd failed request counts for each operation and object type.",
             _LABELS,
-        )  # fmt: skip
+        )
         registry.add(self.seconds, self.calls, self.errors)
 
 

@@ -70,7 +70,7 @@ def present_count(keys: SortedList, prefix: str, start: str) -> int:
 
 def past_count(
     keys: SortedList, values: Container[str], undone: Mapping[str, V | None], prefix: str, start: str
-) -> int:  # fmt: skip
+) -> int:
     """As `present_count`, with `undone` in place of what the keys in it hold now."""
     low, high = bounds(prefix, start)
     changed = (key for key in undone if key >= low and (high is None or key < high))

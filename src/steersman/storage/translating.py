@@ -176,7 +176,7 @@ class TranslatingStorage(WrappingStorage):
 
         feed.subscription = await self._inner.subscribe(
             prefix, after_revision=after_revision, deliver=feed.take, lost=end
-        )  # fmt: skip
+        )
         try:
             await feed.begin()
         except BaseException:
@@ -190,9 +190,7 @@ class _Feed:
 
     subscription: Subscription
 
-    def __init__(
-        self, storage: TranslatingStorage, form: StoredForm, deliver: Deliver, late: Sequence[Late]
-    ) -> None:  # fmt: skip
+    def __init__(self, storage: TranslatingStorage, form: StoredForm, deliver: Deliver, late: Sequence[Late]) -> None:
         self._storage = storage
         self._is_own = form.is_own
         self._deliver = deliver

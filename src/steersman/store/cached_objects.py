@@ -54,9 +54,13 @@ class CachedObjects(Generic[T]):
         self.prefix = resource.key_prefix
         self.select = Selection(resource)
         self.cacher = Cacher(
-            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=self._unavailable,
+            storage,
+            self.prefix,
+            present=self.kind.present,
+            body_at=self.kind.body_at,
+            unavailable=self._unavailable,
             value_of=self.select.value_of,
-        )  # fmt: skip
+        )
         self.is_apart = False
         """Whether it lies in a storage of its own, of whose revisions those of requests (Context.newest) are none."""
         self._thread = get_ident()

@@ -71,7 +71,7 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
 
 async def _list_now(
     store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
-) -> Listing:  # fmt: skip
+) -> Listing:
     accept = store.accept_of_many(ctx, options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
@@ -164,9 +164,16 @@ async def _continue(
 
 
 async def _list_at(
-    store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, revision: int, start: str, *,
-    limit: int, token: str,
-) -> Listing:  # fmt: skip
+    store: CachedObjects[Any],
+    ctx: Context,
+    prefix: str,
+    options: ListOptions,
+    revision: int,
+    start: str,
+    *,
+    limit: int,
+    token: str,
+) -> Listing:
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
     accept = store.accept_of_many(ctx, options)
     try:
@@ -197,7 +204,7 @@ class _Page(NamedTuple):
 
 async def _page_at(
     store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int, *, counts: bool
-) -> _Page:  # fmt: skip
+) -> _Page:
     """From the cache if it is there yet and while it remembers that revision, else from storage. Raises Compacted."""
     cacher = store.cacher
     if revision <= cacher.revision:

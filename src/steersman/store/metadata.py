@@ -58,17 +58,19 @@ def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, kind: Grou
     resource = GroupResource(kind.group, kind.kind)
     if preconditions.uid is not None and preconditions.uid != metadata.uid:
         raise conflict(
-            resource, metadata.name,
+            resource,
+            metadata.name,
             f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({metadata.uid}). "
             "The object might have been deleted and then recreated",
-        )  # fmt: skip
+        )
     wanted = preconditions.resource_version
     if wanted is not None and wanted != metadata.resource_version:
         raise conflict(
-            resource, metadata.name,
+            resource,
+            metadata.name,
             f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record "
             f"({metadata.resource_version}). The object might have been modified",
-        )  # fmt: skip
+        )
 
 
 def before_delete(

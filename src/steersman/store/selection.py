@@ -59,13 +59,15 @@ class Selection:
         """What the JSON of everything selected has in it, b"" if nothing is known of that: finding that it is not there
         takes a tenth of the time that reading labels or fields does."""
         wanted = [
-            each.value for each in options.field_selector.requirements
+            each.value
+            for each in options.field_selector.requirements
             if each.operator == fields.EQUALS and each.field in self._literal
-        ]  # fmt: skip
+        ]
         wanted += [
-            each.values[0] for each in options.label_selector.requirements
+            each.values[0]
+            for each in options.label_selector.requirements
             if each.operator in (labels.EQUALS, labels.DOUBLE_EQUALS) and len(each.values) == 1
-        ]  # fmt: skip
+        ]
         longest = max(filter(_is_plain, wanted), key=len, default="")
         return b'"%b"' % longest.encode() if longest else b""
 

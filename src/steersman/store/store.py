@@ -284,9 +284,7 @@ class Store(StoredObjects[T], WriteRules[T]):
                 return None
             raise
 
-    async def _update_once(
-        self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]
-    ) -> Item | None:  # fmt: skip
+    async def _update_once(self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]) -> Item | None:
         """One attempt; None if another write came first and the object is to be read again."""
         old: Any = await self.read(ctx, entry)
         if change.uid and change.uid != old.metadata.uid:

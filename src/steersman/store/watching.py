@@ -89,9 +89,14 @@ async def watch(
     after = revision or cacher.revision
     try:
         handle = cacher.watch(
-            target, after_revision=after, accept=accept, value=value, deliver=sink.deliver, closed=closed,
+            target,
+            after_revision=after,
+            accept=accept,
+            value=value,
+            deliver=sink.deliver,
+            closed=closed,
             drain=sink.drain,
-        )  # fmt: skip
+        )
     except Compacted as error:
         raise too_old(after, error.revision) from None
     return WatchStart(

@@ -73,9 +73,11 @@ class WriteRules(Generic[T]):
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
         metadata.keep_system_fields(new.metadata, old.metadata)
-        found = list(validate_object_meta(
-            new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=META
-        ))  # fmt: skip
+        found = list(
+            validate_object_meta(
+                new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=META
+            )
+        )
         is_valid = not found
         changed = list(validate_object_meta_update(new.metadata, old.metadata, META, is_valid=is_valid))
         found += changed

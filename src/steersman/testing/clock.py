@@ -105,9 +105,7 @@ class Clock:
     def _came_back(self, _: asyncio.Future[Any]) -> None:
         self._elsewhere -= 1
 
-    async def advance(
-        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> None:  # fmt: skip
+    async def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Moves time on; returns when all that fell due has been done, and what followed from it at once.
 
         Raises RuntimeError for what has no end, and after `close`.

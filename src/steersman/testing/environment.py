@@ -65,9 +65,15 @@ class Environment:
     """
 
     def __init__(
-        self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, controllers: bool = False,
-        nodes: int = 0, clock: bool = False, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        users: Iterable[User] = (ADMIN,),
+        folder: Path | None = None,
+        controllers: bool = False,
+        nodes: int = 0,
+        clock: bool = False,
+        **options: Any,
+    ) -> None:
         self.users = {user.name: user for user in map(_checked_user, users)}
         if not isinstance(nodes, int):
             raise TypeError(f"nodes: {nodes!r} is no whole number")
@@ -217,9 +223,14 @@ class Environment:
         self.journal.clear()
 
     async def wait_for(
-        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        self,
+        resource: str,
+        name: str = "",
+        until: Until = "create",
+        *,
+        namespace: str = "default",
         timeout: float = 10.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Waits until an object, or with name "" the list of them, is as it should be, and gives it.
 
         `resource` is named as for kubectl (`deploy`, `pods`, `widgets.example.com`); `until` is `create`, `delete`,

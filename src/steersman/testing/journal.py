@@ -10,9 +10,12 @@ from steersman.endpoints.request import Request
 
 _KEPT: Final = 200
 _OWN: Final = (
-    "system:apiserver", "system:kube-controller-manager", "system:kube-scheduler",
-    "system:serviceaccount:kube-system:", "steersman:",
-)  # fmt: skip
+    "system:apiserver",
+    "system:kube-controller-manager",
+    "system:kube-scheduler",
+    "system:serviceaccount:kube-system:",
+    "steersman:",
+)
 """How the names begin of those who work on the cluster itself."""
 _LONGEST_PATH: Final = 300
 

@@ -100,9 +100,7 @@ def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
 
 
 @contextmanager
-def _server(
-    pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]
-) -> Iterator[ThreadedEnvironment]:  # fmt: skip
+def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
     arguments: dict[str, Any] = {}
     for mark in request.node.iter_markers("steersman"):
         if mark.args:

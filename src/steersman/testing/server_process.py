@@ -37,9 +37,13 @@ class ServerProcess:
     """
 
     def __init__(
-        self, folder: Path, *flags: str, verb: str = "serve", under: Sequence[str] = (),
+        self,
+        folder: Path,
+        *flags: str,
+        verb: str = "serve",
+        under: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`verb` is the command: `up` for a whole cluster. `under` is a command that runs the server in its place, as
         `env` does; `environment` is what it gets beside that of this process."""
         self.folder = folder
@@ -88,9 +92,12 @@ class ServerProcess:
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
                 [*self._under, sys.executable, "-c", "from steersman.cli import main; main()", self.verb, *arguments],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
                 env={**inherited, **self._environment},
-            )  # fmt: skip
+            )
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
         """Reads the ready line. Raises ServerNotReady."""

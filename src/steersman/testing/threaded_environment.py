@@ -151,9 +151,14 @@ class ThreadedEnvironment:
         return asyncio.run_coroutine_threadsafe(coroutine, self._ending[0])
 
     def wait_for(
-        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        self,
+        resource: str,
+        name: str = "",
+        until: Until = "create",
+        *,
+        namespace: str = "default",
         timeout: float = 10.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """`Environment.wait_for`, which blocks; `until` is called in the server's thread."""
         __tracebackhide__ = True  # pytest shows the line of the test
         try:
@@ -162,9 +167,14 @@ class ThreadedEnvironment:
             raise NotReached(str(error)) from None
 
     async def wait_for_async(
-        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        self,
+        resource: str,
+        name: str = "",
+        until: Until = "create",
+        *,
+        namespace: str = "default",
         timeout: float = 10.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """`wait_for` for coroutines, while which others of their loop go on."""
         waiting = self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout)
         __tracebackhide__ = True

@@ -13,8 +13,15 @@ from typing import Final
 from steersman.machinery.private_files import write_whole
 
 _NAMES: Final = (
-    "sa.key", "ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key", "certificates.json",
-)  # fmt: skip
+    "sa.key",
+    "ca.crt",
+    "ca.key",
+    "apiserver.crt",
+    "apiserver.key",
+    "admin.crt",
+    "admin.key",
+    "certificates.json",
+)
 _MEMORY: Final = "/dev/shm"
 """A folder that is no disk's, on Linux."""
 _made: Final[dict[str, bytes]] = {}

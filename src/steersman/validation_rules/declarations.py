@@ -28,8 +28,11 @@ _AROUND_A_MEMBER: Final = 4
 """Quotes, colon and comma."""
 _AROUND_AN_ENTRY: Final = 6
 """The same, and the shortest key."""
-_FORMATS: Final = {"duration": (types.DURATION, 3, 32), "date": (types.TIMESTAMP, 12, 12),
-                   "date-time": (types.TIMESTAMP, 21, 32)}  # fmt: skip
+_FORMATS: Final = {
+    "duration": (types.DURATION, 3, 32),
+    "date": (types.TIMESTAMP, 12, 12),
+    "date-time": (types.TIMESTAMP, 21, 32),
+}
 """Formats of texts that are other types: the type, and the fewest and the most bytes of the text with its quotes."""
 
 
@@ -157,10 +160,22 @@ _NUMBER: Final = Sized(declared.DOUBLE, 1)
 def _node(**said: Any) -> Node:
     """A node that says nothing but this."""
     nothing: dict[str, Any] = {
-        "types": (), "mask": 0, "sure": None, "traits": 0, "format": "", "declared_format": "", "properties": {},
-        "additional": None, "items": None, "list_type": "", "map_keys": (), "default": MISSING, "defaulted": (),
-        "checks": None, "rules": (),
-    }  # fmt: skip
+        "types": (),
+        "mask": 0,
+        "sure": None,
+        "traits": 0,
+        "format": "",
+        "declared_format": "",
+        "properties": {},
+        "additional": None,
+        "items": None,
+        "list_type": "",
+        "map_keys": (),
+        "default": MISSING,
+        "defaulted": (),
+        "checks": None,
+        "rules": (),
+    }
     return Node(**(nothing | said))
 
 

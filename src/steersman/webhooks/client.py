@@ -68,10 +68,17 @@ class WebhookClient:
     """
 
     def __init__(
-        self, endpoint: Endpoint, backoff: float | None, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep, *,
-        max_answer_bytes: int = MAX_ANSWER_BYTES, at_once: int = AT_ONCE, user_agent: str = "steersman",
-        timeout: float | None = None, only_delivers: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        endpoint: Endpoint,
+        backoff: float | None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        *,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        at_once: int = AT_ONCE,
+        user_agent: str = "steersman",
+        timeout: float | None = None,
+        only_delivers: bool = False,
+    ) -> None:
         self._timeout = TIMEOUT if timeout is None else timeout
         self._endpoint = endpoint
         self._backoff = None if backoff is None else Backoff(backoff, factor=_FACTOR, jitter=_JITTER)

@@ -54,9 +54,12 @@ def client_config_of(
 
 
 def endpoint_of(
-    config: ClientConfig, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None,
+    config: ClientConfig,
+    locate: LocateService,
+    login: Callable[[str], Login],
+    itself: ThisServer | None = None,
     egress: Egress = USUAL,
-) -> Endpoint:  # fmt: skip
+) -> Endpoint:
     """The endpoint of a webhook; `login` says who this server is to a host ("name:port"). A Service is in the cluster's
     network, a URL in the control plane's.
 
@@ -69,9 +72,15 @@ def endpoint_of(
         host, path = f"{name}.{namespace}.svc", config.path or "/"
         known = login(f"{host}:{config.port}")
         return Endpoint(
-            f"https://{host}:{config.port}{path}", Address(host, config.port), path, _tls(config, known, HTTP1), host,
-            known.credentials, partial(_located, locate, namespace, name), leave=egress.cluster,
-        )  # fmt: skip
+            f"https://{host}:{config.port}{path}",
+            Address(host, config.port),
+            path,
+            _tls(config, known, HTTP1),
+            host,
+            known.credentials,
+            partial(_located, locate, namespace, name),
+            leave=egress.cluster,
+        )
     try:
         url = urlsplit(config.url)
         port = url.port or PORT
@@ -83,17 +92,27 @@ def endpoint_of(
     known = login(f"{host}:{port}")
     protocols = HTTP2 if _is_local(host) else HTTP1
     return Endpoint(
-        f"https://{url.netloc}{target}", Address(host, port), target, _tls(config, known, protocols), host,
-        known.credentials, protocols=protocols, leave=egress.control_plane,
-    )  # fmt: skip
+        f"https://{url.netloc}{target}",
+        Address(host, port),
+        target,
+        _tls(config, known, protocols),
+        host,
+        known.credentials,
+        protocols=protocols,
+        leave=egress.control_plane,
+    )
 
 
 def _own_endpoint(target: str, itself: ThisServer) -> Endpoint:
     return Endpoint(
-        f"https://{_OWN_HOST}:{PORT}{target}", Address(_OWN_HOST, PORT), target, client_context, _OWN_HOST,
+        f"https://{_OWN_HOST}:{PORT}{target}",
+        Address(_OWN_HOST, PORT),
+        target,
+        client_context,
+        _OWN_HOST,
         lambda: f"Bearer {itself.token()}",
         sender=itself.sender(),
-    )  # fmt: skip
+    )
 
 
 async def _located(locate: LocateService, namespace: str, name: str, address: Address) -> Address:

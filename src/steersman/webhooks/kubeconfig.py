@@ -230,10 +230,15 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
     given, at, _ = url.netloc.rpartition("@")
     name, colon, password = given.partition(":")
     return Endpoint(
-        server.replace(f"{given}@", "", 1) if at else server, address, target, tls, server_name,
-        _basic(unquote(name), unquote(password)) if at else _credentials(user), protocols=HTTP2,
+        server.replace(f"{given}@", "", 1) if at else server,
+        address,
+        target,
+        tls,
+        server_name,
+        _basic(unquote(name), unquote(password)) if at else _credentials(user),
+        protocols=HTTP2,
         user_shown=f"{name}:***@" if colon else f"{name}{at}",
-    )  # fmt: skip
+    )
 
 
 def _basic(name: str, password: str) -> Callable[[], str]:
@@ -248,9 +253,13 @@ def fixed(context: ssl.SSLContext) -> ClientTLS:
 
 
 def client_tls(
-    authority: bytes, certificate: bytes = b"", key: bytes = b"", *, insecure: bool = False,
+    authority: bytes,
+    certificate: bytes = b"",
+    key: bytes = b"",
+    *,
+    insecure: bool = False,
     protocols: Protocols = HTTP1,
-) -> ssl.SSLContext:  # fmt: skip
+) -> ssl.SSLContext:
     """How a server is verified: by an authority in PEM, or by those of the system, which takes milliseconds to read.
 
     Raises KubeconfigError.

@@ -31,7 +31,7 @@ def check_values(data: bytes, most: int) -> None:
 
 def read_review(
     cls: type[R], data: bytes, group: str, version: str, kind: str, registered: frozenset[tuple[str, str]]
-) -> R:  # fmt: skip
+) -> R:
     """The review in an answer; one that does not say what it is is taken for what was asked for.
 
     `cls` is the class of the review in v1; `registered` are (apiVersion, kind) of what upstream can read here at all.

@@ -27,9 +27,14 @@ class FollowedFiles(Generic[T]):
     """The value that was read last."""
 
     def __init__(
-        self, names: Sequence[str], read: Callable[[], T], refused: Callable[[Exception], None], *,
-        accepted: Callable[[], None] | None = None, first: Callable[[], T] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        names: Sequence[str],
+        read: Callable[[], T],
+        refused: Callable[[Exception], None],
+        *,
+        accepted: Callable[[], None] | None = None,
+        first: Callable[[], T] | None = None,
+    ) -> None:
         """Read the files by `first`, or else by `read`, which reads them anew later. Raises what that raises.
 
         When files have changed, `accepted` is called once they are read. `refused` is called once for each change with

@@ -179,9 +179,7 @@ def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutin
     return account.offload(work, *args, **kwargs)
 
 
-def offload_if(
-    is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-) -> Coroutine[Any, Any, R]:  # fmt: skip
+def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
     """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does.
 
     For a piece of work on something other than the request's own object, whose size is known.

@@ -21,9 +21,15 @@ class Periodic:
     """
 
     def __init__(
-        self, name: str, work: Callable[[], Awaitable[object]], interval: float | Callable[[], float], *,
-        expected: tuple[type[Exception], ...] = (), repeats_line_after: float = 0.0, is_upkeep: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        work: Callable[[], Awaitable[object]],
+        interval: float | Callable[[], float],
+        *,
+        expected: tuple[type[Exception], ...] = (),
+        repeats_line_after: float = 0.0,
+        is_upkeep: bool = True,
+    ) -> None:
         """Set what is done, and when.
 
         `interval` may be a function, which is asked before each pause. Of errors that are `expected` a line says why;

@@ -29,9 +29,13 @@ class Flight(Generic[R]):
     __slots__ = ("_asking", "_on_end", "_outlives_askers", "_task", "is_over")
 
     def __init__(
-        self, make: Callable[[], Awaitable[R]], *, outlives_askers: bool = True,
-        on_end: Callable[[Flight[R]], None] | None = None, name: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        make: Callable[[], Awaitable[R]],
+        *,
+        outlives_askers: bool = True,
+        on_end: Callable[[Flight[R]], None] | None = None,
+        name: str | None = None,
+    ) -> None:
         """Start the task. `on_end` is called in the same step as the task ends, or is cancelled."""
         self.is_over = False
         """True once the result has been made, or making it has failed or was cancelled."""

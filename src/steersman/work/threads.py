@@ -244,9 +244,10 @@ class WorkerThreads:
     def _forget_users(self) -> None:
         """Forgets those who have nothing to do, and have not had more time than who is next."""
         self._users = {
-            name: user for name, user in self._users.items()
+            name: user
+            for name, user in self._users.items()
             if user.waiting or user.running or user.used > self._virtual_time
-        }  # fmt: skip
+        }
         self._most_users = 64 + 2 * len(self._users)
 
     def _forget_all(self) -> None:

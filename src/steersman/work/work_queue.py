@@ -143,9 +143,13 @@ class WorkQueue(Generic[K]):
         self._tell_if_settled()
 
     def start(
-        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None] | None = None, *,
-        name: str, workers: int,
-    ) -> None:  # fmt: skip
+        self,
+        see_to: Callable[[K], Awaitable[float | None]],
+        failed: Callable[[K, Exception], None] | None = None,
+        *,
+        name: str,
+        workers: int,
+    ) -> None:
         """Begin to `run` on the server's account; `stop` ends it."""
         self._running = begin_task(self.run(see_to, failed, name=name, workers=workers), name=name)
 
@@ -157,9 +161,13 @@ class WorkQueue(Generic[K]):
         self._close()
 
     async def run(
-        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None] | None = None, *,
-        name: str, workers: int,
-    ) -> None:  # fmt: skip
+        self,
+        see_to: Callable[[K], Awaitable[float | None]],
+        failed: Callable[[K, Exception], None] | None = None,
+        *,
+        name: str,
+        workers: int,
+    ) -> None:
         """Have `see_to` called for each key, by so many tasks at once, until this is cancelled.
 
         `see_to` may return seconds after which its key is worked on again. If it raises, the key is tried again, and
@@ -175,7 +183,7 @@ class WorkQueue(Generic[K]):
 
     async def _work(
         self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
-    ) -> None:  # fmt: skip
+    ) -> None:
         own = asyncio.current_task()
         assert own is not None
         while not own.cancelling():  # what a look does at its end may have failed meanwhile, and that is what it raised

@@ -39,9 +39,16 @@ def named(*names: str, **members: Any) -> NamedRuleWithOperations:
 
 
 def request(
-    resource: str, *, group: str = "", version: str = "v1", subresource: str = "", namespace: str = "default",
-    kind: str = "Thing", name: str = "x", operation: Operation = CREATE,
-) -> Attributes:  # fmt: skip
+    resource: str,
+    *,
+    group: str = "",
+    version: str = "v1",
+    subresource: str = "",
+    namespace: str = "default",
+    kind: str = "Thing",
+    name: str = "x",
+    operation: Operation = CREATE,
+) -> Attributes:
     action = Action("create", group, version, resource, subresource, namespace, name)
     return Attributes(operation, ME, action, GroupVersionKind(group, version, kind), name)
 
@@ -90,9 +97,7 @@ def test_namespaces_are_in_no_namespace(mapper: RESTMapper) -> None:
 @pytest.mark.parametrize("equivalent", [True, False])
 def test_another_version_of_the_same_objects(mapper: RESTMapper, equivalent: bool) -> None:
     entry = Entry("it", [rule(api_groups=["autoscaling"], api_versions=["v1"])], equivalent=equivalent)
-    asked = request(
-        "horizontalpodautoscalers", group="autoscaling", version="v2", kind="HorizontalPodAutoscaler"
-    )  # fmt: skip
+    asked = request("horizontalpodautoscalers", group="autoscaling", version="v2", kind="HorizontalPodAutoscaler")
     found = RuleIndex([entry], mapper).of(asked)
     if not equivalent:
         assert not found
@@ -139,7 +144,10 @@ def test_what_is_remembered_is_forgotten_when_other_resources_are_served() -> No
 
 
 def test_configurations_of_admission_are_exempt() -> None:
-    for kind, exempt in (("ValidatingWebhookConfiguration", True), ("MutatingAdmissionPolicyBinding", True),
-                         ("Something", False)):  # fmt: skip
+    for kind, exempt in (
+        ("ValidatingWebhookConfiguration", True),
+        ("MutatingAdmissionPolicyBinding", True),
+        ("Something", False),
+    ):
         asked = request("things", group="admissionregistration.k8s.io", kind=kind, namespace="")
         assert is_exempt(asked) is exempt

@@ -76,11 +76,13 @@ def of_variable(**source: Any) -> dict[str, Any]:
         (of_volume(glusterfs={"endpoints": "e", "path": "p"}), "endpoints (via glusterFS volumes)"),
         (of_volume(persistentVolumeClaim={"claimName": "c"}), "persistentvolumeclaims"),
         (of_volume(ephemeral={"volumeClaimTemplate": {"spec": {}}}), "persistentvolumeclaims (via ephemeral volumes)"),
-        (of_volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
-         "serviceaccounts (via projected volumes)"),
+        (
+            of_volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
+            "serviceaccounts (via projected volumes)",
+        ),
         (of_volume(projected={"sources": [{"clusterTrustBundle": {"path": "t"}}]}), "clustertrustbundles"),
     ],
-)  # fmt: skip
+)
 def test_a_mirror_pod_names_no_objects(spec, what):
     assert why(a_mirror(spec)) == f'node "n" can not create pods that reference {what}'
 

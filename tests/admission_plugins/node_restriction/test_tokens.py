@@ -83,9 +83,7 @@ async def test_what_rights_allow():
     rights = Rights("another")
     assert await forbidden([PROJECTED], "another", rights=rights) == ""
     action = rights.asked[0].action
-    assert (action.verb, action.version, action.resource) == (
-        "request-serviceaccounts-token-audience", "v1", "another",
-    )  # fmt: skip
+    assert (action.verb, action.version, action.resource) == ("request-serviceaccounts-token-audience", "v1", "another")
     assert (action.namespace, action.name) == ("ns", "sa")
 
 

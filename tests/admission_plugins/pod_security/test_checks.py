@@ -74,7 +74,7 @@ BASELINE_VIOLATIONS = [
         {"securityContext": {"windowsOptions": {"hostProcess": True}}},
         "hostProcess (pod must not set securityContext.windowsOptions.hostProcess=true)",
     ),
-]  # fmt: skip
+]
 
 RESTRICTED_VIOLATIONS = [
     (
@@ -146,7 +146,7 @@ WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
         (RESTRICTED, AS_ROOT | USER_NAMESPACE, 34, 35),
         (RESTRICTED, WINDOWS, 24, 25),
     ],
-)  # fmt: skip
+)
 def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
     assert found(level, spec, last_refused) != ""
     assert found(level, spec, first_allowed) == ""
@@ -159,7 +159,7 @@ def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
         (BASELINE, {"securityContext": {"seccompProfile": UNCONFINED}}, 18, 19),
         (RESTRICTED, AS_ROOT, 22, 23),
     ],
-)  # fmt: skip
+)
 def test_what_newer_versions_forbid(level, spec, last_allowed, first_refused):
     assert found(level, spec, last_allowed) == ""
     assert found(level, spec, first_refused) != ""

@@ -53,8 +53,9 @@ async def test_without_labels_any_pod_will_do():
 async def test_a_pod_that_violates_what_is_enforced_is_refused():
     error = await refusal(plugin(enforce="baseline"), a_write(make_pod(HOST)))
     assert (error.code, error.message) == (
-        403, f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {HOST_TEXT}',
-    )  # fmt: skip
+        403,
+        f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {HOST_TEXT}',
+    )
     await admitted(plugin(enforce="baseline"), a_write(make_pod()))
 
 
@@ -113,13 +114,14 @@ async def test_only_updates_that_run_something_else_are_looked_at():
         ({"enforce": "baseline", "enforce_version": "v1.20"}, "baseline:v1.20", "baseline:v1.20"),
         (
             {"enforce": "baseline", "enforce_version": "v1.20", "warn_version": "v1.21"},
-            "baseline:v1.20", "baseline:v1.21",
+            "baseline:v1.20",
+            "baseline:v1.21",
         ),
         ({"enforce": "restricted", "warn": "privileged"}, "restricted:latest", "privileged:latest"),
         ({"enforce": "nonsense"}, "restricted:latest", "privileged:latest"),
         ({"enforce": "baseline", "warn": "nonsense"}, "baseline:latest", "privileged:latest"),
     ],
-)  # fmt: skip
+)
 def test_labels_and_what_they_leave_out(modes, enforce, warn):
     policy = policy_of(labels(**modes))
     assert (str(policy.enforce), str(policy.warn)) == (enforce, warn)
@@ -154,10 +156,12 @@ def owned(name: str, uid: str, spec: dict[str, Any]) -> Pod:
 
 async def test_a_stricter_label_tells_of_the_pods_that_are_there():
     pods = [
-        make_pod(name="good"), make_pod(HOST, name="b"), make_pod(HOST, name="a"),
+        make_pod(name="good"),
+        make_pod(HOST, name="b"),
+        make_pod(HOST, name="a"),
         make_pod({"hostPID": True, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, name="c"),
         *(owned(f"r{number}", "u", {"hostIPC": True, **HOST}) for number in range(3)),
-    ]  # fmt: skip
+    ]
     assert await change(plugin(*pods), a_namespace(), a_namespace(enforce="baseline")) == [
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "a (and 4 other pods): host namespaces",

@@ -26,14 +26,15 @@ async def test_a_configuration_is_merged_and_owned_by_who_writes(client: Client)
 async def test_a_patch_is_applied_unless_a_test_of_it_fails(client: Client) -> None:
     key = "'/metadata/annotations/' + jsonpatch.escapeKey('a/b')"
     await enforce(
-        client, "p",
+        client,
+        "p",
         patching(
             "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}, "
             f"JSONPatch{{op: 'add', path: {key}, value: 'd'}}]",
             "[JSONPatch{op: 'test', path: '/data/a', value: 'z'}, JSONPatch{op: 'remove', path: '/data/a'}]",
             "[JSONPatch{op: 'copy', from: '/data/a', path: '/data/copy'}]",
         ),
-    )  # fmt: skip
+    )
     made = (await create(client, "x", {"a": "b"})).json()
     assert made["metadata"]["annotations"] == {"a/b": "d"}
     assert made["data"] == {"a": "b", "copy": "b"}
@@ -48,27 +49,43 @@ async def test_mutations_see_what_those_before_have_made(client: Client) -> None
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (applying("Object{data: {'x': object.data.none}}"),
-         "expression 'Object{data: {'x': object.data.none}}' resulted in error: no such key: none"),
-        (applying("Object{data: Object.metadata{x: 'o'}}"),
-         'type mismatch: unexpected type name "Object.metadata", expected "Object.data", which matches field name path '
-         "from root Object type"),
-        (applying("Object{wrong: 1}"),
-         "error applying patch: failed to convert patch object to typed object: .wrong: field not declared in schema"),
-        (applying("Object{data: {'x': null}}"),
-         "error applying patch: failed to convert patch object to typed object: .data.x: expected string, got "
-         "&value.valueUnstructured{Value:0}"),
-        (applying("Object{metadata: Object.metadata{ownerReferences: "
-                  "[Object.metadata.ownerReferences{uid: 'a', name: 'n'}]}}"),
-         "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
-         ".metadata.ownerReferences[0]"),
-        (patching("[JSONPatch{op: 'remove', path: '/data/zz'}]"),
-         "JSON Patch: error in remove for path: '/data/zz': Unable to remove nonexistent key: zz: missing value"),
-        (patching("[JSONPatch{op: 'add', path: '/data/x', value: quantity('1')}]"),
-         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from "
-         "'Quantity' to '*structpb.Value'"),
+        (
+            applying("Object{data: {'x': object.data.none}}"),
+            "expression 'Object{data: {'x': object.data.none}}' resulted in error: no such key: none",
+        ),
+        (
+            applying("Object{data: Object.metadata{x: 'o'}}"),
+            'type mismatch: unexpected type name "Object.metadata", expected "Object.data", which matches field name path '
+            "from root Object type",
+        ),
+        (
+            applying("Object{wrong: 1}"),
+            "error applying patch: failed to convert patch object to typed object: .wrong: field not declared in schema",
+        ),
+        (
+            applying("Object{data: {'x': null}}"),
+            "error applying patch: failed to convert patch object to typed object: .data.x: expected string, got "
+            "&value.valueUnstructured{Value:0}",
+        ),
+        (
+            applying(
+                "Object{metadata: Object.metadata{ownerReferences: "
+                "[Object.metadata.ownerReferences{uid: 'a', name: 'n'}]}}"
+            ),
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+            ".metadata.ownerReferences[0]",
+        ),
+        (
+            patching("[JSONPatch{op: 'remove', path: '/data/zz'}]"),
+            "JSON Patch: error in remove for path: '/data/zz': Unable to remove nonexistent key: zz: missing value",
+        ),
+        (
+            patching("[JSONPatch{op: 'add', path: '/data/x', value: quantity('1')}]"),
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from "
+            "'Quantity' to '*structpb.Value'",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_made_refuses_the_request(client: Client, policy: dict[str, Any], message: str) -> None:
     await enforce(client, "p", policy)
     refused = await create(client, "x", {"a": "b"})
@@ -160,19 +177,34 @@ async def test_updates_are_changed_too_and_mutations_are_counted(client: Client)
 @pytest.mark.parametrize(
     ("changes", "code", "message"),
     [
-        ({"kind": "ConfigMap", "apiVersion": "v1"}, 201, ""), ({"kind": ""}, 201, ""), ({"apiVersion": None}, 201, ""),
-        ({"kind": "Secret"}, 500,
-         "failed to convert object: converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({"kind": "ConfigMap", "apiVersion": "v1"}, 201, ""),
+        ({"kind": ""}, 201, ""),
+        ({"apiVersion": None}, 201, ""),
+        (
+            {"kind": "Secret"},
+            500,
+            "failed to convert object: converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
         ({"kind": "Pod", "immutable": True}, 500, 'strict decoding error: unknown field "immutable"'),
-        ({"kind": "Nothing"}, 500,
-         'no kind "Nothing" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"'),
-        ({"apiVersion": "apps/v1"}, 500,
-         'no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'),
+        (
+            {"kind": "Nothing"},
+            500,
+            'no kind "Nothing" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        (
+            {"apiVersion": "apps/v1"},
+            500,
+            'no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
         ({"apiVersion": "a/b/c"}, 500, "unexpected GroupVersion string: a/b/c"),
-        ({"kind": 1}, 500, "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct "
-         "field .kind of type string"),
+        (
+            {"kind": 1},
+            500,
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct "
+            "field .kind of type string",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_patch_may_name_another_kind_which_the_object_is_not(
     client: Client, changes: dict[str, Any], code: int, message: str
 ) -> None:
@@ -195,14 +227,19 @@ def to_cel(value: Any) -> str:
     ("name", "value", "code", "message"),
     [
         ("kind", "Secret", 422, 'Secret.example.com "x" is invalid: kind: Invalid value: "Secret": must be Thing'),
-        ("apiVersion", "v2", 500, "Internal error occurred: failed to convert object: /v2, Kind=Thing is unstructured "
-         'and is not suitable for converting to "example.com/v1"'),
+        (
+            "apiVersion",
+            "v2",
+            500,
+            "Internal error occurred: failed to convert object: /v2, Kind=Thing is unstructured "
+            'and is not suitable for converting to "example.com/v1"',
+        ),
         ("kind", "", 500, "Internal error occurred: Object 'Kind' is missing in '{"),
     ],
-)  # fmt: skip
+)
 async def test_a_custom_resource_stays_of_its_kind(
     client: Client, name: str, value: str, code: int, message: str
-) -> None:  # fmt: skip
+) -> None:
     path = await define(client, "things", "Thing")
     rule = {"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things"]}
     patch = f"[JSONPatch{{op: 'add', path: '/{name}', value: '{value}'}}]"

@@ -28,10 +28,15 @@ async def test_a_policy_counts_as_soon_as_it_is_bound_and_until_it_is_gone(clien
     assert refused.status == 422
     message = "ValidatingAdmissionPolicy 'none' with binding 'none-0' denied request: failed expression: false"
     assert refused.json() == {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Invalid", "code": 422,
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "Invalid",
+        "code": 422,
         "message": f'configmaps "b" is forbidden: {message}',
         "details": {"name": "b", "kind": "configmaps", "causes": [{"message": message}]},
-    }  # fmt: skip
+    }
     await client.delete(f"{GROUP}/validatingadmissionpolicybindings/none-0")
     assert (await create(client, "b")).status == 201
 
@@ -42,14 +47,22 @@ async def test_a_policy_counts_as_soon_as_it_is_bound_and_until_it_is_gone(clien
         ({"expression": "false", "message": " said "}, 422, "Invalid", "said"),
         ({"expression": "false", "message": "said", "reason": "Forbidden"}, 403, "Forbidden", "said"),
         ({"expression": "false", "reason": "RequestEntityTooLarge"}, 413, "RequestEntityTooLarge", "failed expression"),
-        ({"expression": "false", "message": "m", "messageExpression": "'for ' + object.metadata.name"}, 422, "Invalid",
-         "for x"),
+        (
+            {"expression": "false", "message": "m", "messageExpression": "'for ' + object.metadata.name"},
+            422,
+            "Invalid",
+            "for x",
+        ),
         ({"expression": "false", "message": "m", "messageExpression": "object.none"}, 422, "Invalid", "m"),
         ({"expression": "false", "message": "m", "messageExpression": r"'a\nb'"}, 422, "Invalid", "m"),
-        ({"expression": "object.none == 1"}, 422, "Invalid",
-         "expression 'object.none == 1' resulted in error: no such key: none"),
+        (
+            {"expression": "object.none == 1"},
+            422,
+            "Invalid",
+            "expression 'object.none == 1' resulted in error: no such key: none",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_validation_says_why_it_refuses(
     client: Client, validation: dict[str, Any], code: int, reason: str, message: str
 ) -> None:
@@ -180,10 +193,12 @@ async def test_rules_may_name_objects_and_exclude(client: Client) -> None:
 
 async def test_bindings_narrow_what_a_policy_is_about(client: Client) -> None:
     await enforce(
-        client, "p", validating("false"),
+        client,
+        "p",
+        validating("false"),
         {"matchResources": {"objectSelector": {"matchLabels": {"strict": "yes"}}}},
         {"matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}},
-    )  # fmt: skip
+    )
     assert (await create(client, "x")).status == 201
     assert (await create(client, "y", labels={"strict": "yes"})).status == 422
     await client.post("/api/v1/namespaces", {"metadata": {"name": "other"}})

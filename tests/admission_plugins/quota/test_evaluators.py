@@ -92,10 +92,18 @@ async def test_a_pod_uses_what_its_containers_ask_for() -> None:
         "limits": {"cpu": "1", "ephemeral-storage": "1Gi", "hugepages-2Mi": "2Mi", "example.com/gpu": "1"},
     }
     assert await used(PODS, pod(resources, CPU)) == {
-        "count/pods": "1", "pods": "1", "cpu": "1100m", "requests.cpu": "1100m", "memory": "1Gi",
-        "requests.memory": "1Gi", "limits.cpu": "3", "limits.ephemeral-storage": "1Gi", "hugepages-2Mi": "2Mi",
-        "requests.hugepages-2Mi": "2Mi", "requests.example.com/gpu": "1",
-    }  # fmt: skip
+        "count/pods": "1",
+        "pods": "1",
+        "cpu": "1100m",
+        "requests.cpu": "1100m",
+        "memory": "1Gi",
+        "requests.memory": "1Gi",
+        "limits.cpu": "3",
+        "limits.ephemeral-storage": "1Gi",
+        "hugepages-2Mi": "2Mi",
+        "requests.hugepages-2Mi": "2Mi",
+        "requests.example.com/gpu": "1",
+    }
 
 
 @pytest.mark.parametrize(
@@ -209,9 +217,11 @@ def test_pods_are_charged_when_made_resized_or_given_a_deadline() -> None:
 async def test_services_by_their_type(spec: Plain, node_ports: str, load_balancers: str) -> None:
     service = from_plain(Service, {"spec": {"ports": [{"port": 1}, {"port": 2, "nodePort": 30000}], **spec}})
     assert await used(ServiceEvaluator(), service) == {
-        "services": "1", "count/services": "1", "services.nodeports": node_ports,
+        "services": "1",
+        "count/services": "1",
+        "services.nodeports": node_ports,
         "services.loadbalancers": load_balancers,
-    }  # fmt: skip
+    }
 
 
 # Claims
@@ -228,10 +238,12 @@ def claim(
 
 async def test_claims_by_their_storage_class() -> None:
     assert await used(VolumeClaimEvaluator(), claim("2500m", storageClassName="gold")) == {
-        "persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "3",
+        "persistentvolumeclaims": "1",
+        "count/persistentvolumeclaims": "1",
+        "requests.storage": "3",
         "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
         "gold.storageclass.storage.k8s.io/requests.storage": "3",
-    }  # fmt: skip
+    }
     old = {"volume.beta.kubernetes.io/storage-class": "iron"}
     usage = await used(VolumeClaimEvaluator(), claim("1", annotations=old, storageClassName="gold"))
     assert usage["iron.storageclass.storage.k8s.io/requests.storage"] == "1"

@@ -403,8 +403,9 @@ async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None
     with pytest.raises(StatusError) as caught:
         await admit(about(gold))
     assert (caught.value.code, caught.value.message) == (
-        500, "insufficient quota to match these scopes: [{PriorityClass In [gold silver]}]",
-    )  # fmt: skip
+        500,
+        "insufficient quota to match these scopes: [{PriorityClass In [gold silver]}]",
+    )
     await admit(about(iron))
     scoped = quota({"pods": "5"}, scopeSelector={"matchExpressions": [to_plain(priority("gold"))]})
     await plugin(Quotas(scoped), limited).validate(about(gold))

@@ -72,17 +72,23 @@ class AdmissionHook(HttpsHook):
         rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": list(resources)}
         name = f"{path.strip('/').replace('/', '-')}.example.com"
         return {
-            "name": name, "clientConfig": {"url": self.root + path, "caBundle": self.ca_bundle}, "rules": [rule],
-            "sideEffects": "None", "admissionReviewVersions": ["v1"], **more,
-        }  # fmt: skip
+            "name": name,
+            "clientConfig": {"url": self.root + path, "caBundle": self.ca_bundle},
+            "rules": [rule],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            **more,
+        }
 
 
 async def configure(client: Client, which: str, *webhooks: dict[str, Any], name: str = "hooks") -> None:
     """Makes a configuration."""
     kind = f"{which.capitalize()}WebhookConfiguration"
     body = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
         "webhooks": list(webhooks),
-    }  # fmt: skip
+    }
     answer = await client.post(CONFIGURATIONS.format(which), body)
     assert answer.status == 201, answer.body

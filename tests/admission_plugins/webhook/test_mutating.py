@@ -34,8 +34,10 @@ async def test_each_sees_what_the_ones_before_have_made(client: Client, hook: Ad
     assert (await created(client, CONFIG_MAPS, config_map("x", own="0")))["data"] == {"own": "0", "a": "1", "b": "2"}
     assert hook.paths == ["/a", "/b", "/judge"]
     assert [request["object"]["data"] for _, request in hook.asked_of] == [
-        {"own": "0"}, {"own": "0", "a": "1"}, {"own": "0", "a": "1", "b": "2"},
-    ]  # fmt: skip
+        {"own": "0"},
+        {"own": "0", "a": "1"},
+        {"own": "0", "a": "1", "b": "2"},
+    ]
 
 
 async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_after_it(
@@ -44,9 +46,12 @@ async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_a
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/c"] = patch(add("/data/c", "3"))
     await configure(
-        client, MUTATING, hook.webhook("/a", "configmaps", **again), hook.webhook("/b", "configmaps"),
+        client,
+        MUTATING,
+        hook.webhook("/a", "configmaps", **again),
+        hook.webhook("/b", "configmaps"),
         hook.webhook("/c", "configmaps", **again),
-    )  # fmt: skip
+    )
     await created(client, CONFIG_MAPS, config_map("x", own="0"))
     assert hook.paths == ["/a", "/b", "/c", "/a"]
 
@@ -65,7 +70,7 @@ async def test_nobody_is_asked_again_when_nothing_was_changed(
     hook.answers["/b"] = patch(add("/data/own", "0"))
     await configure(
         client, MUTATING, hook.webhook("/a", "configmaps", **again), hook.webhook("/b", "configmaps", **again)
-    )  # fmt: skip
+    )
     assert (await client.patch(f"{CONFIG_MAPS}/x", sent)).status == 200
     assert hook.paths == asked
 
@@ -74,8 +79,14 @@ async def test_built_in_plugins_see_what_webhooks_made(client: Client, hook: Adm
     """A toleration that a webhook takes out is put in again, as all plugins are asked twice."""
     hook.answers["/out"] = patch({"op": "remove", "path": "/spec/tolerations/0"})
     await configure(client, MUTATING, hook.webhook("/out", "pods"))
-    pod = {"metadata": {"name": "p"}, "spec": {"automountServiceAccountToken": False, "serviceAccountName": "",
-           "containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "serviceAccountName": "",
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }
     await client.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     made = await created(client, "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
     assert len(made["spec"]["tolerations"]) == 2
@@ -94,9 +105,11 @@ async def test_an_object_is_shown_and_patched_in_the_version_that_was_matched(
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     spec = {"v1": {"targetCPUUtilizationPercentage": 80}, "v2": {"metrics": [metric]}}[asked]
     body = {
-        "apiVersion": f"autoscaling/{asked}", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "apiVersion": f"autoscaling/{asked}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
         "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}, **spec},
-    }  # fmt: skip
+    }
     await created(client, AUTOSCALERS.format(asked), body)
     (request,) = hook.of("/cpu")
     assert request["object"]["apiVersion"] == f"autoscaling/{wanted}"
@@ -107,8 +120,15 @@ async def test_an_object_is_shown_and_patched_in_the_version_that_was_matched(
 
 
 async def test_custom_resources_are_pruned_and_defaulted_after_a_patch(client: Client, hook: AdmissionHook):
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "a": {"type": "string"}, "b": {"type": "string", "default": "usual"}}}}}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string", "default": "usual"}},
+            }
+        },
+    }
     await Cluster(client).define(definition(version("v1", schema)))
     hook.answers["/p"] = patch(add("/spec", {"a": "x", "unknown": 1}))
     await configure(client, MUTATING, hook.webhook("/p", "foos"))
@@ -125,7 +145,7 @@ async def test_owners_that_cannot_be_read_are_taken_back(client: Client, hook: A
     assert answer.json()["metadata"]["managedFields"][0]["operation"] == "Update"
     assert answer.headers["warning"].startswith(
         '299 - ".metadata.managedFields was in an invalid state after admission; '
-    )  # fmt: skip
+    )
 
 
 async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: AdmissionHook):
@@ -157,12 +177,18 @@ RETYPE = patch({"op": "replace", "path": "/kind", "value": "Secret"})
     [
         ({"a": "1"}, None, "Internal error occurred: illegal base64 data at input byte 0"),
         ({}, None, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
-        ({}, {"op": "test", "path": "/kind", "value": "Secret"},
-         "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
-        ({}, {"op": "test", "path": "/kind", "value": "ConfigMap"},
-         "Internal error occurred: testing value /kind failed: test failed"),
+        (
+            {},
+            {"op": "test", "path": "/kind", "value": "Secret"},
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            {},
+            {"op": "test", "path": "/kind", "value": "ConfigMap"},
+            "Internal error occurred: testing value /kind failed: test failed",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_an_object_that_becomes_one_of_another_kind_is_shown_to_others_and_not_stored(
     client: Client, hook: AdmissionHook, data: dict[str, str], later: dict[str, Any] | None, message: str
 ):
@@ -217,8 +243,10 @@ async def test_what_is_deleted_cannot_be_patched(client: Client, hook: Admission
 
 async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: AdmissionHook):
     """The command is another one, and is the one that validating webhooks are asked about."""
-    hook.answers |= {"/other": patch(add("/command", ["ls"])), "/judge": lambda request: {
-        "allowed": False, "status": {"message": json.dumps(request["object"]["command"])}}}  # fmt: skip
+    hook.answers |= {
+        "/other": patch(add("/command", ["ls"])),
+        "/judge": lambda request: {"allowed": False, "status": {"message": json.dumps(request["object"]["command"])}},
+    }
     await configure(client, MUTATING, hook.webhook("/other", "pods/exec"))
     await configure(client, VALIDATING, hook.webhook("/judge", "pods/exec"))
     answer = await client.get("/api/v1/namespaces/default/pods/p/exec?command=rm&command=-rf&stdout=true")
@@ -226,9 +254,7 @@ async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: Ad
     assert answer.json()["message"].endswith('denied the request: ["ls"]')
 
 
-@pytest.mark.parametrize(
-    ("wanted", "made", "owner"), [(0, 2, None), (3, 2, "scale"), (2, 1, "scale"), (1, 2, "")]
-)  # fmt: skip
+@pytest.mark.parametrize(("wanted", "made", "owner"), [(0, 2, None), (3, 2, "scale"), (2, 1, "scale"), (1, 2, "")])
 async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
     client: Client, hook: AdmissionHook, wanted: int, made: int, owner: str | None
 ):
@@ -259,9 +285,11 @@ async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/b"] = patch(add("/unknown", 1))
     await configure(
-        client, MUTATING, hook.webhook("/a", "deployments/scale", **again),
+        client,
+        MUTATING,
+        hook.webhook("/a", "deployments/scale", **again),
         hook.webhook("/b", "deployments/scale", **again),
-    )  # fmt: skip
+    )
     assert (await client.patch(f"{path}/d/scale", {"spec": {"replicas": wanted}})).status == 200
     assert hook.paths == asked
 

@@ -92,7 +92,7 @@ async def test_a_changed_configuration_is_asked_where_it_is_now(client: Client, 
         (lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "failed to call webhook: "),
         (lambda request: b"garbage\r\n\r\n", "failed to call webhook: Post "),
     ],
-)  # fmt: skip
+)
 async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy: str, answer: Any, told: str):
     hook.answers["/w"] = answer
     await configure(client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy, timeoutSeconds=1))
@@ -111,9 +111,14 @@ async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy:
     [(http_response(500, b"canary"), "it has answered with 500"), (http_response(200, b"[canary"), "cannot be read")],
 )
 async def test_a_webhook_that_fails_is_logged_once_without_what_it_has_answered(
-    client: Client, hook: AdmissionHook, caplog: pytest.LogCaptureFixture, policy: str, how: str, answer: bytes,
+    client: Client,
+    hook: AdmissionHook,
+    caplog: pytest.LogCaptureFixture,
+    policy: str,
+    how: str,
+    answer: bytes,
     told: str,
-):  # fmt: skip
+):
     hook.answers["/w"] = lambda request: answer
     await configure(client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy))
     for number in range(5):
@@ -141,9 +146,7 @@ async def test_a_dry_run_is_not_told_to_webhooks_that_do_more_than_judge(client:
     await configure(client, VALIDATING, hook.webhook("/w", "configmaps", sideEffects="NoneOnDryRun"))
     assert (await client.post(f"{CONFIG_MAPS}?dryRun=All", config_map("x"))).status == 201
     assert hook.of("/w")[0]["dryRun"] is True
-    assert hook.of("/w")[0]["options"] == {
-        "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"],
-    }  # fmt: skip
+    assert hook.of("/w")[0]["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
 
 
 async def test_patches_are_updates_to_webhooks(client: Client, hook: AdmissionHook):

@@ -40,8 +40,11 @@ async def test_an_event_is_in_the_file_once_that_is_said(tmp_path: Path) -> None
     assert path.read_bytes() == b""
     assert await written
     assert json.loads(path.read_bytes()) == {
-        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "1",
-    }  # fmt: skip
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": "1",
+    }
     assert await written
     await backend.close()
 

@@ -162,8 +162,9 @@ def test_files_that_are_full_in_the_same_millisecond_are_all_kept(
         for letter in letters:
             assert list(file.write([line(MIB - 1, letter)])) == []
         file.close()
-    kept = [gzip.decompress(each.read_bytes()) if each.suffix == ".gz" else each.read_bytes()
-            for each in tmp_path.iterdir()]  # fmt: skip
+    kept = [
+        gzip.decompress(each.read_bytes()) if each.suffix == ".gz" else each.read_bytes() for each in tmp_path.iterdir()
+    ]
     assert sorted(each[:1] for each in kept) == [b"a", b"b", b"c", b"d"]
 
 

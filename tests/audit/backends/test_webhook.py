@@ -63,9 +63,11 @@ async def test_events_are_posted_as_a_list(sink: Sink, tmp_path: Path) -> None:
     assert await backend.process([record(1), record(2, requestURI="/a")])
     [found] = sink.lists
     assert found == {
-        "kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {},
+        "kind": "EventList",
+        "apiVersion": "audit.k8s.io/v1",
+        "metadata": {},
         "items": [json.loads(b"{" + record(1)), json.loads(b"{" + record(2, requestURI="/a"))],
-    }  # fmt: skip
+    }
     await backend.close()
 
 

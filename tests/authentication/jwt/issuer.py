@@ -19,9 +19,13 @@ STRANGER = RSAKey.generate_key(2048, {"kid": "rsa"})
 
 
 def token(
-    key: Any = RSA, *, algorithm: str = "RS256", kid: str | None = None, header: dict[str, Any] | None = None,
+    key: Any = RSA,
+    *,
+    algorithm: str = "RS256",
+    kid: str | None = None,
+    header: dict[str, Any] | None = None,
     **claims: Any,
-) -> str:  # fmt: skip
+) -> str:
     """A signed token; `iss`, `aud`, `sub` and times are put in. None takes a claim away."""
     now = int(time.time())
     said = {"iss": URL, "aud": "steersman", "sub": "jane", "iat": now, "exp": now + 600, **claims}

@@ -81,14 +81,19 @@ async def test_tokens_of_others_are_not_judged() -> None:
         ({"exp": 1}, "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:00:01 +0000 UTC)"),
         ({"exp": None}, "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:00:00 +0000 UTC)"),
         ({"sub": None}, 'oidc: parse username claims "sub": claim not present'),
-        ({"sub": 5}, "oidc: verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go "
-                     "struct field idToken.sub of type string"),
-        ({"groups": [1]},
-         'oidc: parse groups claim "groups": json: cannot unmarshal array into Go value of type string'),
+        (
+            {"sub": 5},
+            "oidc: verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go "
+            "struct field idToken.sub of type string",
+        ),
+        (
+            {"groups": [1]},
+            'oidc: parse groups claim "groups": json: cannot unmarshal array into Go value of type string',
+        ),
         ({"_claim_names": {"groups": ""}}, "oidc: verify token: oidc: failed to obtain source from claim name"),
         ({"_claim_names": {"groups": "a"}}, "oidc: verify token: oidc: source does not exist"),
     ],
-)  # fmt: skip
+)
 async def test_what_is_wrong_with_a_token_is_told_in_upstreams_words(given: dict[str, Any], text: str) -> None:
     async with Known(Issuer(RSA)) as known:
         assert await known.refused(token(**given)) == text
@@ -110,9 +115,11 @@ async def test_signatures_of_others_are_refused() -> None:
         good = token()
         head, payload, signature = good.split(".")
         for text in (
-            token(STRANGER), token(kid="other"), f"{head}.{token(sub='root').split('.')[1]}.{signature}",
+            token(STRANGER),
+            token(kid="other"),
+            f"{head}.{token(sub='root').split('.')[1]}.{signature}",
             token(header={"crit": ["b64"], "b64": True}),
-        ):  # fmt: skip
+        ):
             assert await known.refused(text) == NOT_SIGNED
         assert "unsupported algorithm" in await known.refused(f"eyJhbGciOiJub25lIn0.{payload}.")
         assert (await known.of(token(kid=""))) is not None  # any key may have signed it
@@ -239,10 +246,14 @@ def configured(*rules: str, username: str = "claims.sub") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("rule", [
-    "claims.sub.matches('^[a-z]{2,90}$')", "claims.sub.find('[a-z]{1,91}$') != ''",
-    "claims.sub.findAll('[a-z]{1,92}').size() > 0",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "claims.sub.matches('^[a-z]{2,90}$')",
+        "claims.sub.find('[a-z]{1,91}$') != ''",
+        "claims.sub.findAll('[a-z]{1,92}').size() > 0",
+    ],
+)
 async def test_a_rule_with_a_pattern_is_evaluated_beside_the_loop(rule: str) -> None:
     """What compiles a pattern is not done on the loop: it is begun there, and done again elsewhere."""
     async with Known(Issuer(RSA), configured(rule)) as known:

@@ -50,10 +50,16 @@ UNRELATED = "no relationship found between node 'n' and this object"
         (Action("get", "", "v1", "pods", "", "x", "p"), "", None),
         (Action("get", "", "v1", "pods", "", "x", "q"), "", UNRELATED),
         (Action("list", "", "v1", "pods"), "spec.nodeName=n", None),
-        (Action("list", "", "v1", "pods"), "spec.nodeName=m",
-         "can only list/watch pods with spec.nodeName field selector"),
-        (Action("list", "", "v1", "pods"), "spec.nodeName!=n",
-         "can only list/watch pods with spec.nodeName field selector"),
+        (
+            Action("list", "", "v1", "pods"),
+            "spec.nodeName=m",
+            "can only list/watch pods with spec.nodeName field selector",
+        ),
+        (
+            Action("list", "", "v1", "pods"),
+            "spec.nodeName!=n",
+            "can only list/watch pods with spec.nodeName field selector",
+        ),
         (Action("update", "", "v1", "pods", "", "x", "p"), "", ""),
         (Action("patch", "", "v1", "pods", "status", "x", "other"), "", None),
         (Action("get", "", "v1", "nodes", "", "", "n"), "", None),
@@ -63,14 +69,17 @@ UNRELATED = "no relationship found between node 'n' and this object"
         (Action("get", "resource.k8s.io", "v1", "resourceslices", "", "x", "mine"), "", UNRELATED),
         (Action("deletecollection", "resource.k8s.io", "v1", "resourceslices"), "spec.nodeName=n", None),
         (Action("update", "coordination.k8s.io", "v1", "leases", "", "kube-node-lease", "n"), "", None),
-        (Action("update", "coordination.k8s.io", "v1", "leases", "", "default", "n"), "",
-         'can only access leases in the "kube-node-lease" system namespace'),
+        (
+            Action("update", "coordination.k8s.io", "v1", "leases", "", "default", "n"),
+            "",
+            'can only access leases in the "kube-node-lease" system namespace',
+        ),
         (Action("create", "certificates.k8s.io", "v1", "certificatesigningrequests"), "", None),
         (Action("get", "", "v1", "services"), "", None),
         (Action("delete", "", "v1", "services"), "", ""),
         (Action("create", "", "v1", "serviceaccounts", "token", "x", "a"), "", UNRELATED),
     ],
-)  # fmt: skip
+)
 def test_what_a_node_may_do(authorizer, action, fields, reason):
     assert judged(authorizer, action, fields=fields) == reason
 

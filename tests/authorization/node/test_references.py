@@ -117,11 +117,13 @@ GROWN = {
     "another node": stored("1", "m", spec={"containers": [{"name": "c", "envFrom": [ANOTHER]}]}),
     "a container to debug": stored("1", "n", spec={"ephemeralContainers": [{"name": "d", "envFrom": [ANOTHER]}]}),
     "a claim that was made": stored(
-        "1", "n", spec={"resourceClaims": [{"name": "r", "resourceClaimTemplateName": "t"}]},
+        "1",
+        "n",
+        spec={"resourceClaims": [{"name": "r", "resourceClaimTemplateName": "t"}]},
         status={"resourceClaimStatuses": [{"name": "r", "resourceClaimName": "another"}]},
     ),
     "extended resources": stored("1", "n", status={"extendedResourceClaimStatus": {"resourceClaimName": "another"}}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", GROWN)
@@ -144,13 +146,16 @@ def test_a_pod_that_has_led_to_more_is_read_each_time():
         ({"azureFile": {"secretName": "s", "shareName": "x"}}, {("mine", "s")}),
         ({"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": "o"}}, {("o", "s")}),
         ({"rbd": {"monitors": [], "image": "i", "secretRef": {"name": "s"}}}, {("mine", "s")}),
-        ({"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "secretRef": {"name": "s", "namespace": "o"}}},
-         {("o", "s")}),
+        (
+            {"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "secretRef": {"name": "s", "namespace": "o"}}},
+            {("o", "s")},
+        ),
         ({"cinder": {"volumeID": "i", "secretRef": {"name": "s"}}}, {("", "s")}),
         (
             {
                 "csi": {
-                    "driver": "d", "volumeHandle": "h",
+                    "driver": "d",
+                    "volumeHandle": "h",
                     **{
                         f"{step}SecretRef": {"name": step, "namespace": "o"}
                         for step in ("controllerPublish", "controllerExpand", "nodePublish", "nodeStage", "nodeExpand")
@@ -161,7 +166,7 @@ def test_a_pod_that_has_led_to_more_is_read_each_time():
         ),
         ({"hostPath": {"path": "/x"}}, set()),
     ],
-)  # fmt: skip
+)
 def test_secrets_of_volumes_that_nodes_need(source, secrets):
     spec = {"claimRef": {"namespace": "mine", "name": "c"}, **source}
     found = volume_references(encode(from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})))

@@ -31,8 +31,10 @@ class Etcd:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
             [program, f"--data-dir={folder}", f"--listen-client-urls={self.url}", *flags],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def ask(self, method: str, path: str) -> tuple[int, bytes]:
         """Status and body."""

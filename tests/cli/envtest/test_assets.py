@@ -76,9 +76,13 @@ def test_a_shell_is_told_what_tools_read(monkeypatch: pytest.MonkeyPatch, cache:
     text = printed("--env")
     script = f'{text}\nenv | grep -E "^(KUBEBUILDER_ASSETS|JENVTEST_DIR|KUBE_API_TEST_DIR|TEST_ASSET)"'
     done = subprocess.run(
-        ["sh", "-c", script], capture_output=True, text=True, timeout=30, check=True,
+        ["sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
         env={**os.environ, "TEST_ASSET_ETCD": "/another"},
-    )  # fmt: skip
+    )
     told = dict(line.split("=", 1) for line in done.stdout.splitlines())
     home = assets.home_folder()
     assert told == {
@@ -120,9 +124,10 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_programs_with_controllers_and_nodes_have_folders_of_their_own():
-    folders = [Path(printed(*arguments).removesuffix("\n")) for arguments in (
-        (), ("--controllers",), ("--cluster",), ("--cluster", "--nodes", "3"),
-    )]  # fmt: skip
+    folders = [
+        Path(printed(*arguments).removesuffix("\n"))
+        for arguments in ((), ("--controllers",), ("--cluster",), ("--cluster", "--nodes", "3"))
+    ]
     assert len(set(folders)) == 4
     codes = [re.search(r"; main\((.*)\)", (each / "kube-apiserver").read_text()) for each in folders]
     assert [each and each[1] for each in codes] == ["", "nodes=0", "nodes=1", "nodes=3"]

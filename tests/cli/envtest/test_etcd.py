@@ -121,8 +121,11 @@ def test_it_needs_nothing_but_python():
     """Tools wait for it: it imports nothing of this project or of another, and no module that takes long."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", program.__file__, "--version"],
-        capture_output=True, text=True, timeout=30, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "selectors" in imported
     assert not imported & {"steersman", "json", "asyncio", "typing", "urllib", "site", "dataclasses", "pathlib"}

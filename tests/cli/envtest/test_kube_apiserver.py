@@ -45,11 +45,21 @@ class Running:
         self.certificates = folder / "certificates"
         self.port = _free_port()
         self.process = subprocess.Popen(
-            [program, f"--token-auth-file={tokens}", f"--cert-dir={self.certificates}", f"--secure-port={self.port}",
-             "--bind-address=127.0.0.1", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
-             *flags],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                program,
+                f"--token-auth-file={tokens}",
+                f"--cert-dir={self.certificates}",
+                f"--secure-port={self.port}",
+                "--bind-address=127.0.0.1",
+                "--authorization-mode=RBAC",
+                "--disable-admission-plugins=ServiceAccount",
+                *flags,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         context = ssl.create_default_context(cafile=str(self.certificates / "apiserver.crt"))
@@ -188,12 +198,31 @@ def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path):
     file = tmp_path / "file"
     file.touch()
     options, own = kube_apiserver.read(
-        ["", "--advertise-address=127.0.0.1", "--insecure-port=0", "--insecure-bind-address", "127.0.0.1",
-         "--cert-dir", "a", "--secure-port", "6444", "--etcd-servers", "http://0.0.0.0:1", "--allow-privileged",
-         "--service-account-issuer", "https://localhost", "--service-account-issuer", "/a/apiserver.crt",
-         f"--service-account-signing-key-file={file}", f"--service-account-signing-key-file={file}",
-         "--watch-cache", "--enable-priority-and-fairness=false", "--vmodule", "a=3"],
-    )  # fmt: skip
+        [
+            "",
+            "--advertise-address=127.0.0.1",
+            "--insecure-port=0",
+            "--insecure-bind-address",
+            "127.0.0.1",
+            "--cert-dir",
+            "a",
+            "--secure-port",
+            "6444",
+            "--etcd-servers",
+            "http://0.0.0.0:1",
+            "--allow-privileged",
+            "--service-account-issuer",
+            "https://localhost",
+            "--service-account-issuer",
+            "/a/apiserver.crt",
+            f"--service-account-signing-key-file={file}",
+            f"--service-account-signing-key-file={file}",
+            "--watch-cache",
+            "--enable-priority-and-fairness=false",
+            "--vmodule",
+            "a=3",
+        ]
+    )
     assert own == {"cert-dir": "a", "etcd-servers": "http://0.0.0.0:1"}
     assert (options.secure_port, options.allow_privileged, options.advertise_address) == (6444, True, "127.0.0.1")
     assert options.service_account_issuer == ("https://localhost", "/a/apiserver.crt")
@@ -205,9 +234,14 @@ def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts:
     named = x509.Name([x509.NameAttribute(kind, value) for kind, value in subject])
     now = datetime.now(UTC)
     builder = (
-        x509.CertificateBuilder().subject_name(named).issuer_name(named).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + timedelta(days=365))
-    )  # fmt: skip
+        x509.CertificateBuilder()
+        .subject_name(named)
+        .issuer_name(named)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=365))
+    )
     if hosts:
         builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
     (folder / f"{name}.crt").write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
@@ -224,18 +258,47 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: 
     user = [(NameOID.ORGANIZATION_NAME, "system:masters"), (NameOID.COMMON_NAME, "jenvtest")]
     _self_signed(home, "client", user, [])
     key, port = str(home / "apiserver.key"), _free_port()
-    etcd = make_etcd("-wal-dir", str(tmp_path / "wal"), "--initial-cluster", "default=http://localhost:1",
-                     "--initial-advertise-peer-urls", "http://localhost:1")  # fmt: skip
+    etcd = make_etcd(
+        "-wal-dir",
+        str(tmp_path / "wal"),
+        "--initial-cluster",
+        "default=http://localhost:1",
+        "--initial-advertise-peer-urls",
+        "http://localhost:1",
+    )
     server = subprocess.Popen(
-        [programs / "kube-apiserver", "--cert-dir", home, "--secure-port", str(port),
-         "--etcd-servers", etcd.url.replace("127.0.0.1", "0.0.0.0"), "--authorization-mode", "RBAC",
-         "--service-account-issuer", "https://localhost", "--service-account-signing-key-file", key,
-         "--service-account-signing-key-file", key, "--service-account-key-file", key,
-         "--service-account-issuer", str(home / "apiserver.crt"), "--disable-admission-plugins", "ServiceAccount",
-         "--client-ca-file", str(home / "client.crt"), "--service-cluster-ip-range", "10.0.0.0/24",
-         "--allow-privileged"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            programs / "kube-apiserver",
+            "--cert-dir",
+            home,
+            "--secure-port",
+            str(port),
+            "--etcd-servers",
+            etcd.url.replace("127.0.0.1", "0.0.0.0"),
+            "--authorization-mode",
+            "RBAC",
+            "--service-account-issuer",
+            "https://localhost",
+            "--service-account-signing-key-file",
+            key,
+            "--service-account-signing-key-file",
+            key,
+            "--service-account-key-file",
+            key,
+            "--service-account-issuer",
+            str(home / "apiserver.crt"),
+            "--disable-admission-plugins",
+            "ServiceAccount",
+            "--client-ca-file",
+            str(home / "client.crt"),
+            "--service-cluster-ip-range",
+            "10.0.0.0/24",
+            "--allow-privileged",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert server.stdout is not None
         assert server.stdout.readline().startswith("ready ")

@@ -84,12 +84,19 @@ def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
 
 def test_flags_of_several_values_take_them_one_by_one_too():
     options = parsed(
-        "--authorization-mode=RBAC", "--authorization-mode=AlwaysAllow", "--runtime-config=api/all=true",
-        "--runtime-config=apps/v1=false", "--api-audiences=a,b", "--api-audiences=c",
-        "--cors-allowed-origins=^a$", "--cors-allowed-origins=//b:,//c(:|$)",
-        "--strict-transport-security-directives=max-age=1", "--strict-transport-security-directives=preload",
-        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
-    )  # fmt: skip
+        "--authorization-mode=RBAC",
+        "--authorization-mode=AlwaysAllow",
+        "--runtime-config=api/all=true",
+        "--runtime-config=apps/v1=false",
+        "--api-audiences=a,b",
+        "--api-audiences=c",
+        "--cors-allowed-origins=^a$",
+        "--cors-allowed-origins=//b:,//c(:|$)",
+        "--strict-transport-security-directives=max-age=1",
+        "--strict-transport-security-directives=preload",
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
+        "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
+    )
     assert options.authorization_mode == ("RBAC", "AlwaysAllow")
     assert options.runtime_config == {"api/all": "true", "apps/v1": "false"}
     assert options.api_audiences == ("a", "b", "c")
@@ -233,9 +240,12 @@ def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
 
 def test_options_are_shown_as_flags_in_pflags_form():
     shown = parsed(
-        "--request-timeout=1m30s", "--shutdown-delay-duration=250ms", "--goaway-chance=0.001", "--v=2",
+        "--request-timeout=1m30s",
+        "--shutdown-delay-duration=250ms",
+        "--goaway-chance=0.001",
+        "--v=2",
         "--authorization-mode=RBAC,AlwaysDeny",
-    )  # fmt: skip
+    )
     shown.runtime_config = {"b/v1": "true", "a/v1": "false"}
     assert shown.as_flags().items() >= {
         ("request-timeout", "1m30s"),
@@ -267,11 +277,15 @@ def test_overrides_of_etcd_that_cannot_be_read_are_refused_in_upstreams_words(va
 
 
 def test_overrides_of_etcd_add_up() -> None:
-    options = parsed("--etcd-servers-overrides=/events#http://a;http://b,apps/deployments#http://c",
-                     "--etcd-servers-overrides=/pods#http://d")  # fmt: skip
+    options = parsed(
+        "--etcd-servers-overrides=/events#http://a;http://b,apps/deployments#http://c",
+        "--etcd-servers-overrides=/pods#http://d",
+    )
     assert options.etcd_servers_overrides == (
-        "/events#http://a;http://b", "apps/deployments#http://c", "/pods#http://d"
-    )  # fmt: skip
+        "/events#http://a;http://b",
+        "apps/deployments#http://c",
+        "/pods#http://d",
+    )
     assert parse_override("/events#http://a;http://b") == ("", "events", ("http://a", "http://b"))
 
 

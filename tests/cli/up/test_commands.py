@@ -114,9 +114,14 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [("up",), ("up", "--detach"), ("serve", "--bind-address=127.0.0.1"),
-    ("serve", "--bind-address=127.0.0.1", "--workers=2")]
-)  # fmt: skip
+    "command",
+    [
+        ("up",),
+        ("up", "--detach"),
+        ("serve", "--bind-address=127.0.0.1"),
+        ("serve", "--bind-address=127.0.0.1", "--workers=2"),
+    ],
+)
 def test_a_port_that_is_taken_is_told_and_nothing_is_left(command: tuple[str, ...], tmp_path: Path) -> None:
     folder = tmp_path / "new"
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -192,8 +197,10 @@ def read_until(terminal: int, text: str) -> str:
 def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -> None:
     program = subprocess.Popen(
         [sys.executable, "-m", "steersman.cli", "up", f"--data-dir={tmp_path}", "--storage=memory", "--secure-port=0"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert program.stdout is not None
     line = program.stdout.readline()
     program.send_signal(signal.SIGINT)
@@ -203,14 +210,17 @@ def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -
     assert program.returncode == 0
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    (("--nodes=100000",), "from 0 to 32768 can be simulated"),
-    (("--config=nothing.yaml",), "nothing.yaml"),
-    (("--no-such-flag=x",), "--no-such-flag"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--nodes=100000",), "from 0 to 32768 can be simulated"),
+        (("--config=nothing.yaml",), "nothing.yaml"),
+        (("--no-such-flag=x",), "--no-such-flag"),
+    ],
+)
 def test_what_cannot_be_is_refused_before_anything_starts(
     arguments: tuple[str, ...], told: str, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     said = run("up", f"--data-dir={tmp_path}/data", *arguments, code=1)
     assert told in said
     assert not (tmp_path / "data").exists()

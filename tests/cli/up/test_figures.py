@@ -61,17 +61,20 @@ async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(keys_fol
         await cluster.stop()
 
 
-@pytest.mark.parametrize(("figures", "nodes", "pods"), [
-    (Figures(), "none", "none"),
-    (Figures(3, 3, {"Running": 2}), "3 ready", "2 running"),
-    (Figures(3, 1, {"Failed": 1, "Pending": 2, "Running": 3}), "1 of 3 ready", "3 running, 2 pending, 1 failed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("figures", "nodes", "pods"),
+    [
+        (Figures(), "none", "none"),
+        (Figures(3, 3, {"Running": 2}), "3 ready", "2 running"),
+        (Figures(3, 1, {"Failed": 1, "Pending": 2, "Running": 3}), "1 of 3 ready", "3 running, 2 pending, 1 failed"),
+    ],
+)
 def test_figures_in_words(figures: Figures, nodes: str, pods: str) -> None:
     assert (nodes_in_words(figures), pods_in_words(figures)) == (nodes, pods)
 
 
-@pytest.mark.parametrize(("seconds", "words"), [
-    (0.4, "0s"), (59, "59s"), (60, "1m"), (184, "3m4s"), (7500, "2h5m"), (90000, "1d1h"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0s"), (59, "59s"), (60, "1m"), (184, "3m4s"), (7500, "2h5m"), (90000, "1d1h")]
+)
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert in_words(seconds) == words

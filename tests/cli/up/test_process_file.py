@@ -32,7 +32,7 @@ def test_a_cluster_is_found_however_many_look(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("more", "is_left"), [((), False), (("up.log",), False), (("ca.key",), True)])
 def test_a_start_that_fails_takes_back_a_folder_without_data(
     tmp_path: Path, more: tuple[str, ...], is_left: bool
-) -> None:  # fmt: skip
+) -> None:
     folder = tmp_path / "new"
     with new_folder_taken_back(folder), claim(folder):
         for name in more:

@@ -78,13 +78,19 @@ def test_the_size_of_what_is_no_terminal_is_the_usual_one() -> None:
     assert size_of(io.StringIO()) == (80, 24)
 
 
-@pytest.mark.parametrize(("environment", "redraws"), [
-    ({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({}, False), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
-    ({"TERM": "xterm", "NO_COLOR": ""}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("environment", "redraws"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+    ],
+)
 def test_only_terminals_that_can_and_may_are_drawn_on(
     environment: dict[str, str], redraws: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     class Tty(io.StringIO):
         def isatty(self) -> bool:
             return True

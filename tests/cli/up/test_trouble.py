@@ -41,20 +41,23 @@ def waiting(reason: str, message: str = "") -> list[dict[str, Any]]:
         ({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}, "Pending", "ContainerCreating"),
         (
             {"phase": "Pending", "containerStatuses": waiting("ImagePullBackOff", "no\nsuch \x1b[2J")},
-            "Failed", "c: ImagePullBackOff: no such ?[2J",
+            "Failed",
+            "c: ImagePullBackOff: no such ?[2J",
         ),
         ({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff")}, "Failed", "c: CrashLoopBackOff"),
         ({"phase": "Pending", "initContainerStatuses": waiting("CrashLoopBackOff")}, "Failed", "c: CrashLoopBackOff"),
         ({"phase": "Failed", "reason": "Evicted", "message": "memory"}, "Failed", "Evicted: memory"),
         (
-            {"phase": "Failed", "containerStatuses": [
-                {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}},
-            ]},
-            "Failed", "c: Error, exit code 3",
+            {
+                "phase": "Failed",
+                "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}],
+            },
+            "Failed",
+            "c: Error, exit code 3",
         ),
         ({"phase": "Failed"}, "Failed", "no reason is told"),
     ],
-)  # fmt: skip
+)
 def test_the_reason_of_a_pod(status: dict[str, Any], kind: str, why: str) -> None:
     assert trouble_of(msgspec.convert({"status": status}, PodPart)) == (kind, why)
 
@@ -88,10 +91,13 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
             await client.create(PODS, each)
         for number in range(7):
             event = Event(
-                metadata=ObjectMeta(name=f"e{number}", namespace="default"), type="Warning" if number else "Normal",
-                reason=f"R{number}", message="m", last_timestamp=f"2036-01-01T00:00:0{number}Z",
+                metadata=ObjectMeta(name=f"e{number}", namespace="default"),
+                type="Warning" if number else "Normal",
+                reason=f"R{number}",
+                message="m",
+                last_timestamp=f"2036-01-01T00:00:0{number}Z",
                 involved_object=ObjectReference(kind="Pod", namespace="default", name="p"),
-            )  # fmt: skip
+            )
             await client.create(EVENTS, event)
 
         async def told() -> bool:

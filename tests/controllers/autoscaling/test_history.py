@@ -12,7 +12,7 @@ from steersman.controllers.autoscaling.history import Bounds, History, limited
 
 def rules(
     *policies: tuple[str, int, int], select: str = "Max", window: int = 0, **down: Any
-) -> HorizontalPodAutoscalerBehavior:  # fmt: skip
+) -> HorizontalPodAutoscalerBehavior:
     given = [HPAScalingPolicy(type=type_, value=value, period_seconds=period) for type_, value, period in policies]
     one = HPAScalingRules(select_policy=select, policies=given, stabilization_window_seconds=window)
     other = HPAScalingRules(select_policy=select, policies=given, stabilization_window_seconds=down.get("down", window))

@@ -47,9 +47,15 @@ def moment(seconds_ago: int) -> str:
 
 
 def pod(
-    name: str, *, ready: bool = True, phase: str = "Running", started: int = 1000, since: int = 900, cpu: str = "1000m",
+    name: str,
+    *,
+    ready: bool = True,
+    phase: str = "Running",
+    started: int = 1000,
+    since: int = 900,
+    cpu: str = "1000m",
     **metadata: Any,
-) -> Pod:  # fmt: skip
+) -> Pod:
     condition = PodCondition(type="Ready", status="True" if ready else "False", last_transition_time=moment(since))
     container = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
     return Pod(

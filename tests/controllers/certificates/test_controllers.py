@@ -74,11 +74,18 @@ async def test_a_kubelets_client_certificate_is_approved_where_the_user_may_ask_
 @pytest.mark.parametrize(
     ("condition", "hours", "certificate", "over"),
     [
-        ("", 23, False, False), ("", 25, False, True), ("Approved", 23, False, False), ("Approved", 25, False, True),
-        ("Approved", 0.5, True, False), ("Approved", 1.5, True, True), ("Denied", 0.5, False, False),
-        ("Denied", 1.5, False, True), ("Failed", 1.5, False, True), ("Other", 99, False, False),
+        ("", 23, False, False),
+        ("", 25, False, True),
+        ("Approved", 23, False, False),
+        ("Approved", 25, False, True),
+        ("Approved", 0.5, True, False),
+        ("Approved", 1.5, True, True),
+        ("Denied", 0.5, False, False),
+        ("Denied", 1.5, False, True),
+        ("Failed", 1.5, False, True),
+        ("Other", 99, False, False),
     ],
-)  # fmt: skip
+)
 def test_when_a_request_is_over(condition: str, hours: float, certificate: bool, over: bool) -> None:
     then = times.format_time(times.parse("2026-01-02T00:00:00Z").fromtimestamp(NOW - hours * 3600).astimezone())
     given: dict[str, Any] = {"metadata": {"name": "a", "creationTimestamp": then}, "status": {}}

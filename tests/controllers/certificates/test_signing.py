@@ -123,7 +123,7 @@ def test_the_last_common_name_counts() -> None:
         (pem(*NODE, names=[*HOST, *MAIL]), KUBELET_SERVING, SERVING, "Email subjectAltNames are not allowed"),
         (pem(*NODE, names=[*HOST, *URI]), KUBELET_SERVING, SERVING, "URI subjectAltNames are not allowed"),
     ],
-)  # fmt: skip
+)
 def test_what_signers_refuse(data: bytes, signer: str, usages: tuple[str, ...], why: str) -> None:
     with pytest.raises(Unfit) as refused:
         check(parse(data), usages, signer)

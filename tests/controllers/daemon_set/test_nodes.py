@@ -33,14 +33,16 @@ def node(*taints: tuple[str, str], name: str = "n", **labels: str) -> Node:
     ("given", "verdict"),
     [
         (node(), (True, True)),
-        (node(("node.kubernetes.io/unschedulable", "NoSchedule"), ("node.kubernetes.io/not-ready", "NoExecute")),
-         (True, True)),
+        (
+            node(("node.kubernetes.io/unschedulable", "NoSchedule"), ("node.kubernetes.io/not-ready", "NoExecute")),
+            (True, True),
+        ),
         (node(("node.kubernetes.io/not-ready", "NoSchedule")), (False, True)),
         (node(("own", "NoSchedule")), (False, True)),
         (node(("own", "NoExecute")), (False, False)),
         (node(("own", "PreferNoSchedule")), (True, True)),
     ],
-)  # fmt: skip
+)
 def test_taints_keep_pods_away_or_drive_them_out(given: Node, verdict: tuple[bool, bool]) -> None:
     assert Suits(daemon_set())(given) == verdict
 
@@ -59,9 +61,15 @@ def test_pods_tolerate_what_may_be_wrong_with_their_node() -> None:
     spec = template(tolerations=own, host_network=True).spec
     found = with_tolerations(spec)
     assert [each.key.removeprefix("node.kubernetes.io/") for each in found] == [
-        "not-ready", "mine", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable",
+        "not-ready",
+        "mine",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
         "network-unavailable",
-    ]  # fmt: skip
+    ]
     assert found[0].toleration_seconds is None
 
 
@@ -73,8 +81,10 @@ def test_a_pod_is_for_one_node_and_of_one_revision() -> None:
     assert target_of(Pod(spec=template(node_name="here").spec)) == "here"
     assert target_of(Pod(spec=template().spec)) is None
     assert made.metadata.labels == {
-        "app": "a", "controller-revision-hash": "hash", "pod-template-generation": generation_of(own),
-    }  # fmt: skip
+        "app": "a",
+        "controller-revision-hash": "hash",
+        "pod-template-generation": generation_of(own),
+    }
     assert is_updated(pod, own, "hash")
     assert is_updated(pod, own, "other")  # the generation is the same
     pod.metadata.labels = {"controller-revision-hash": "other"}

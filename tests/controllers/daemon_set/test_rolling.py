@@ -45,9 +45,11 @@ def test_those_that_are_missing_already_count_and_those_that_do_not_serve_go_fir
 
 def test_with_surge_old_pods_go_when_the_new_one_beside_them_serves() -> None:
     on_nodes = {
-        "a": [pod("a"), pod("a new", "new")], "b": [pod("b"), pod("b new", "new", serves=False)],
-        "c": [pod("c")], "d": [pod("d", serves=False)],
-    }  # fmt: skip
+        "a": [pod("a"), pod("a new", "new")],
+        "b": [pod("b"), pod("b new", "new", serves=False)],
+        "c": [pod("c")],
+        "d": [pod("d", serves=False)],
+    }
     assert change(2, 0, **on_nodes) == (["d", "c"], ["a"])
     assert change(1, 0, **on_nodes) == (["d"], ["a"])
 

@@ -68,15 +68,12 @@ async def test_a_template_gets_a_replica_set_named_by_its_hash(run: Run) -> None
     assert found.metadata.name == f"d-{hash_}" == "d-868fcd64f9"
     assert found.spec.selector == LabelSelector(match_labels={**LABELS, "pod-template-hash": hash_})
     assert [each.uid for each in found.metadata.owner_references] == [made.metadata.uid]
-    assert found.metadata.annotations == {
-        notes.REVISION: "1", notes.DESIRED_REPLICAS: "3", notes.MAX_REPLICAS: "4",
-    }  # fmt: skip
+    assert found.metadata.annotations == {notes.REVISION: "1", notes.DESIRED_REPLICAS: "3", notes.MAX_REPLICAS: "4"}
     assert (await get(client)).metadata.annotations[notes.REVISION] == "1"
     assert await conditions(client) == {
         "Available": ("True", "MinimumReplicasAvailable", "Deployment has minimum availability."),
-        "Progressing":
-            ("True", "NewReplicaSetAvailable", 'ReplicaSet "d-868fcd64f9" has successfully progressed.'),
-    }  # fmt: skip
+        "Progressing": ("True", "NewReplicaSetAvailable", 'ReplicaSet "d-868fcd64f9" has successfully progressed.'),
+    }
 
 
 async def test_a_rolling_update_keeps_to_its_fence_posts(run: Run) -> None:

@@ -29,10 +29,14 @@ def pod(name: str, *, ready: bool = True) -> Pod:
 @pytest.mark.parametrize(
     ("spec", "expected", "desired"),
     [
-        ({"min_available": 2}, 5, 2), ({"min_available": "50%"}, 5, 3), ({"min_available": "0%"}, 5, 0),
-        ({"max_unavailable": 2}, 5, 3), ({"max_unavailable": "30%"}, 5, 3), ({"max_unavailable": 9}, 5, 0),
+        ({"min_available": 2}, 5, 2),
+        ({"min_available": "50%"}, 5, 3),
+        ({"min_available": "0%"}, 5, 0),
+        ({"max_unavailable": 2}, 5, 3),
+        ({"max_unavailable": "30%"}, 5, 3),
+        ({"max_unavailable": 9}, 5, 0),
     ],
-)  # fmt: skip
+)
 def test_shares_are_rounded_up(spec: dict[str, int | str], expected: int, desired: int) -> None:
     assert desired_healthy(budget(**spec), expected) == desired
 

@@ -24,9 +24,13 @@ from tests.controllers.kubelet import LABELS, pods_of, run_pods, template
 from tests.controllers.waiting import Run, eventually
 
 DEFINITIONS = APIResource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
-    apiextensions.CustomResourceDefinition, namespaced=False,
-)  # fmt: skip
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    apiextensions.CustomResourceDefinition,
+    namespaced=False,
+)
 
 
 async def make_budget(client: Client, **spec: Any) -> None:
@@ -99,10 +103,12 @@ async def make_definition(client: Client) -> None:
     )
     schema = apiextensions.JSONSchemaProps(type="object", x_kubernetes_preserve_unknown_fields=True)
     version = apiextensions.CustomResourceDefinitionVersion(
-        name="v1", served=True, storage=True,
+        name="v1",
+        served=True,
+        storage=True,
         schema=apiextensions.CustomResourceValidation(open_api_v3_schema=schema),
         subresources=apiextensions.CustomResourceSubresources(scale=scale),
-    )  # fmt: skip
+    )
     names = apiextensions.CustomResourceDefinitionNames(plural="fleets", kind="Fleet")
     spec = apiextensions.CustomResourceDefinitionSpec(
         group="example.com", scope="Namespaced", names=names, versions=[version]

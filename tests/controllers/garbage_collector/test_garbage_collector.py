@@ -118,14 +118,20 @@ async def test_custom_objects_own_and_are_owned(run: Run) -> None:
     client = await run(GarbageCollector)
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    await client.create(DEFINITIONS, {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [version],
+    await client.create(
+        DEFINITIONS,
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [version],
+            },
         },
-    })  # fmt: skip
+    )
 
     async def made() -> Any:
         try:
@@ -136,9 +142,16 @@ async def test_custom_objects_own_and_are_owned(run: Run) -> None:
     widget = await eventually(made)
     reference = OwnerReference(api_version="example.com/v1", kind="Widget", name="w", uid=widget["metadata"]["uid"])
     a = await make(client, "a", reference)
-    await client.create(WIDGETS, {"metadata": {"name": "x", "ownerReferences": [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": a.metadata.uid}
-    ]}}, "default")  # fmt: skip
+    await client.create(
+        WIDGETS,
+        {
+            "metadata": {
+                "name": "x",
+                "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": a.metadata.uid}],
+            }
+        },
+        "default",
+    )
     await client.delete(WIDGETS, "w", "default")
     await until(client, set())
 
@@ -200,7 +213,7 @@ async def test_an_object_with_thousands_of_owners_goes_with_the_last(run: Run) -
     missing = [
         OwnerReference(api_version="v1", kind="ConfigMap", name=f"none-{number}", uid=f"uid-{number}")
         for number in range(1500)
-    ]  # fmt: skip
+    ]
     await make(client, "b", *missing, owner(a))
     await make(client, "c", owner(a))
 

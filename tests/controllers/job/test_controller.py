@@ -67,9 +67,11 @@ def number(*indexes: int) -> Callable[[Pod], bool]:
 
 def exited(code: int) -> dict[str, Any]:
     state = {"terminated": {"exitCode": code, "startedAt": LONG_AGO, "finishedAt": LONG_AGO}}
-    return {"containerStatuses": [
-        {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-    ]}  # fmt: skip
+    return {
+        "containerStatuses": [
+            {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+        ]
+    }
 
 
 async def test_pods_are_made_until_enough_have_succeeded(run: Run) -> None:
@@ -242,9 +244,13 @@ async def test_pods_of_a_job_that_is_gone_lose_their_finalizer(run: Run) -> None
 
 async def test_a_job_that_another_manages_is_left_alone(run: Run) -> None:
     client = await start(run, managed_by="example.com/other")
-    await client.create(JOBS, Job(
-        metadata=ObjectMeta(name="ours", namespace="default"), spec=JobSpec(template=template(restart_policy="Never"))
-    ))  # fmt: skip
+    await client.create(
+        JOBS,
+        Job(
+            metadata=ObjectMeta(name="ours", namespace="default"),
+            spec=JobSpec(template=template(restart_policy="Never")),
+        ),
+    )
     pods = await eventually(lambda: pods_of(client))
     assert {each.name for pod in pods for each in pod.metadata.owner_references} == {"ours"}
     assert await status(client) == JobStatus()

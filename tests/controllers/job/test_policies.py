@@ -21,7 +21,7 @@ def pod(code: int, *, container: str = "c", disrupted: bool = False) -> Pod:
     plain = {
         "metadata": {"name": "p", "namespace": "n"},
         "status": {"containerStatuses": [status], "conditions": conditions},
-    }  # fmt: skip
+    }
     return from_plain(Pod, plain)
 
 
@@ -82,8 +82,11 @@ async def test_lists_that_cannot_be_met_yet_are_not_read_and_long_ones_give_way(
         return intervals.Indexes([(0, completions)])
 
     monkeypatch.setattr(intervals, "parse", parse)
-    rules = [{"succeededIndexes": "0,2,4-9"}, {"succeededIndexes": "1,3,5", "succeededCount": 3},
-             {"succeededIndexes": "0,3", "succeededCount": 9}]  # fmt: skip
+    rules = [
+        {"succeededIndexes": "0,2,4-9"},
+        {"succeededIndexes": "1,3,5", "succeededCount": 3},
+        {"succeededIndexes": "0,3", "succeededCount": 9},
+    ]
     policy = from_plain(SuccessPolicy, {"rules": rules})
     assert await met(policy, 10, intervals.of([0])) is None
     assert not read

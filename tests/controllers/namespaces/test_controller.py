@@ -43,19 +43,28 @@ async def test_what_finalizers_keep_is_told_of_and_waited_for(run: Run) -> None:
 
     conditions = await eventually(told)
     assert conditions == {
-        "NamespaceDeletionDiscoveryFailure":
-            ("False", "ResourcesDiscovered", "All resources successfully discovered"),
-        "NamespaceDeletionGroupVersionParsingFailure":
-            ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-        "NamespaceDeletionContentFailure":
-            ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
-        "NamespaceContentRemaining":
-            ("True", "SomeResourcesRemain", "Some resources are remaining: configmaps. has 1 resource instances"),
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": (
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        "NamespaceDeletionContentFailure": (
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        "NamespaceContentRemaining": (
+            "True",
+            "SomeResourcesRemain",
+            "Some resources are remaining: configmaps. has 1 resource instances",
+        ),
         "NamespaceFinalizersRemaining": (
-            "True", "SomeFinalizersRemain",
+            "True",
+            "SomeFinalizersRemain",
             "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances",
         ),
-    }  # fmt: skip
+    }
     await client.patch(CONFIG_MAPS, "kept", "a", {"metadata": {"finalizers": None}})
     await client.patch(NAMESPACES, "a", "", {"metadata": {"labels": {"look": "again"}}})
     await eventually(lambda: _gone(client, "a"))

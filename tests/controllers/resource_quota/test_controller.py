@@ -76,18 +76,34 @@ async def test_what_is_there_counts_and_what_goes_is_given_back(run: Run) -> Non
     device = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     await make(client, RESOURCE_CLAIMS, "d", spec={"devices": {"requests": [device]}})
     hard = {
-        "pods": "10", "requests.cpu": "10", "requests.memory": "10Gi", "services": "5", "services.nodeports": "2",
-        "services.loadbalancers": "2", "gold.storageclass.storage.k8s.io/requests.storage": "10Gi", "secrets": "10",
-        "count/secrets": "10", "count/deployments.apps": "10", "gpu.deviceclass.resource.k8s.io/devices": "5",
+        "pods": "10",
+        "requests.cpu": "10",
+        "requests.memory": "10Gi",
+        "services": "5",
+        "services.nodeports": "2",
+        "services.loadbalancers": "2",
+        "gold.storageclass.storage.k8s.io/requests.storage": "10Gi",
+        "secrets": "10",
+        "count/secrets": "10",
+        "count/deployments.apps": "10",
+        "gpu.deviceclass.resource.k8s.io/devices": "5",
         "example.com/unknown.thing": "1",
-    }  # fmt: skip
+    }
     await limit(client, "q", hard)
     await run(ResourceQuotaController)
     expected = {
-        "pods": "2", "requests.cpu": "1500m", "requests.memory": "2Gi", "services": "2", "services.nodeports": "1",
-        "services.loadbalancers": "0", "gold.storageclass.storage.k8s.io/requests.storage": "1Gi", "secrets": "1",
-        "count/secrets": "1", "count/deployments.apps": "0", "gpu.deviceclass.resource.k8s.io/devices": "1",
-    }  # fmt: skip
+        "pods": "2",
+        "requests.cpu": "1500m",
+        "requests.memory": "2Gi",
+        "services": "2",
+        "services.nodeports": "1",
+        "services.loadbalancers": "0",
+        "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+        "secrets": "1",
+        "count/secrets": "1",
+        "count/deployments.apps": "0",
+        "gpu.deviceclass.resource.k8s.io/devices": "1",
+    }
     await until(client, "q", expected)
     assert (await client.get(RESOURCE_QUOTAS, "q", "default")).status.hard == hard
     await client.delete(PODS, "a", "default")
@@ -95,12 +111,20 @@ async def test_what_is_there_counts_and_what_goes_is_given_back(run: Run) -> Non
     await client.delete(SERVICES, "s", "default")
     await client.delete(RESOURCE_CLAIMS, "d", "default")
     await until(
-        client, "q",
-        expected | {
-            "pods": "1", "requests.cpu": "1", "requests.memory": "1Gi", "secrets": "0", "count/secrets": "0",
-            "services": "1", "services.nodeports": "0", "gpu.deviceclass.resource.k8s.io/devices": "0",
+        client,
+        "q",
+        expected
+        | {
+            "pods": "1",
+            "requests.cpu": "1",
+            "requests.memory": "1Gi",
+            "secrets": "0",
+            "count/secrets": "0",
+            "services": "1",
+            "services.nodeports": "0",
+            "gpu.deviceclass.resource.k8s.io/devices": "0",
         },
-    )  # fmt: skip
+    )
 
 
 async def test_a_pod_that_has_ended_gives_back_what_it_had(run: Run) -> None:

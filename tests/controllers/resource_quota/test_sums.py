@@ -42,8 +42,9 @@ def pod(name: str, cpu: str = "100m", phase: str = "Running", **metadata: object
     containers = [Container(name="c", resources=ResourceRequirements(requests=requests))]
     return Pod(
         metadata=ObjectMeta(name=name, namespace="n", **metadata),  # type: ignore[arg-type]
-        spec=PodSpec(containers=containers), status=PodStatus(phase=phase),
-    )  # fmt: skip
+        spec=PodSpec(containers=containers),
+        status=PodStatus(phase=phase),
+    )
 
 
 def texts(amounts: Amounts) -> dict[str, str]:
@@ -54,16 +55,22 @@ async def test_what_has_not_changed_is_not_measured_again() -> None:
     measure = CountingMeasure()
     found = Sum(measure, (), [pod(f"p{number}") for number in range(1000)])
     assert texts(await found.used(NAMES)) == {
-        "pods": "1k", "count/pods": "1k", "requests.cpu": "100", "requests.memory": "1000Mi",
-    }  # fmt: skip
+        "pods": "1k",
+        "count/pods": "1k",
+        "requests.cpu": "100",
+        "requests.memory": "1000Mi",
+    }
     measure.measured = 0
     found.change("p7", pod("p7", phase="Succeeded"))
     found.change("p8", None)
     found.change("p9", pod("p9", "1"))
     found.change("p9", pod("p9", "2"))
     assert texts(await found.used(NAMES)) == {
-        "pods": "998", "count/pods": "999", "requests.cpu": "101700m", "requests.memory": "998Mi",
-    }  # fmt: skip
+        "pods": "998",
+        "count/pods": "999",
+        "requests.cpu": "101700m",
+        "requests.memory": "998Mi",
+    }
     assert measure.measured == 2
 
 
@@ -116,9 +123,12 @@ async def test_a_namespace_is_followed_once_it_was_asked_for_and_until_it_is_for
 async def test_sums_of_a_namespace_are_bounded() -> None:
     sums = Sums(PodMeasure())
     made = [
-        sums.of("n", [ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=[f"{each}"])],
-                lambda _: [])
+        sums.of(
+            "n",
+            [ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=[f"{each}"])],
+            lambda _: [],
+        )
         for each in range(100)
-    ]  # fmt: skip
+    ]
     assert len(sums._sums["n"]) == 16
     assert made[-1] in sums._sums["n"].values()

@@ -38,10 +38,12 @@ def pod(name: str, *ips: str, ready: bool = True, node: str = "node-a", **spec: 
         metadata=ObjectMeta(name=name, namespace="default", labels=dict(LABELS), uid=f"uid-{name}"),
         spec=PodSpec(node_name=node, containers=[Container(name="c", image="i", ports=ports)], **spec),
         status=PodStatus(
-            phase="Running", pod_ip=ips[0] if ips else "", pod_ips=[PodIP(ip=each) for each in ips],
+            phase="Running",
+            pod_ip=ips[0] if ips else "",
+            pod_ips=[PodIP(ip=each) for each in ips],
             conditions=[condition],
         ),
-    )  # fmt: skip
+    )
 
 
 def service(name: str = "s", **spec: Any) -> Service:
@@ -70,11 +72,11 @@ async def run_pod(client: Client, name: str, *ips: str, ready: bool = True, node
         if not is_already_exists(error):
             raise
     status = {
-        "phase": "Running", "podIP": ips[0], "podIPs": [{"ip": each} for each in ips],
-        "conditions": [{
-            "type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": times.now(),
-        }],
-    }  # fmt: skip
+        "phase": "Running",
+        "podIP": ips[0],
+        "podIPs": [{"ip": each} for each in ips],
+        "conditions": [{"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": times.now()}],
+    }
     await client.patch(PODS, name, "default", {"status": status}, media=STRATEGIC_MERGE_PATCH, subresource="status")
 
 

@@ -32,10 +32,13 @@ async def mirrored(client: Client, *expected: tuple[str, int, list[str]]) -> Non
 
     async def as_expected() -> bool:
         found = sorted(
-            (each.address_type, (each.ports or [])[0].port or 0,
-             sorted(address for endpoint in each.endpoints or () for address in endpoint.addresses or ()))
+            (
+                each.address_type,
+                (each.ports or [])[0].port or 0,
+                sorted(address for endpoint in each.endpoints or () for address in endpoint.addresses or ()),
+            )
             for each in await slices_of(client)
-        )  # fmt: skip
+        )
         return found == sorted(expected)
 
     await eventually(as_expected)
@@ -48,9 +51,12 @@ async def test_each_family_and_each_set_of_ports_has_a_slice(run: Run) -> None:
     await mirrored(client, ("IPv4", 80, ["10.1.0.1"]), ("IPv6", 80, ["2001:db8::1"]), ("IPv4", 90, ["10.1.0.2"]))
     assert {each.metadata.labels["team"] for each in await slices_of(client)} == {"x"}
     names = {each.metadata.name for each in await slices_of(client)}
-    await client.patch(ENDPOINTS, "s", "default", {"subsets": [
-        {"addresses": [{"ip": "10.1.0.3"}], "ports": [{"name": "http", "port": 91}]}
-    ]})  # fmt: skip
+    await client.patch(
+        ENDPOINTS,
+        "s",
+        "default",
+        {"subsets": [{"addresses": [{"ip": "10.1.0.3"}], "ports": [{"name": "http", "port": 91}]}]},
+    )
     await mirrored(client, ("IPv4", 91, ["10.1.0.3"]))
     assert {each.metadata.name for each in await slices_of(client)} < names
     await client.delete(ENDPOINTS, "s", "default")

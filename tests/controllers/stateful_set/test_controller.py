@@ -42,9 +42,7 @@ from tests.controllers.waiting import Run, eventually
 
 
 async def make(client: Client, replicas: int = 2, **spec: Any) -> StatefulSet:
-    given = StatefulSetSpec(
-        replicas=replicas, selector=LabelSelector(match_labels=LABELS), template=template(), **spec
-    )  # fmt: skip
+    given = StatefulSetSpec(replicas=replicas, selector=LabelSelector(match_labels=LABELS), template=template(), **spec)
     metadata = ObjectMeta(name="web", namespace="default")
     return await client.create(STATEFUL_SETS, StatefulSet(metadata=metadata, spec=given))
 

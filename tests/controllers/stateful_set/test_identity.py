@@ -23,9 +23,12 @@ def stateful_set(**spec: object) -> StatefulSet:
     claim = PersistentVolumeClaim(kind="PersistentVolumeClaim", metadata=ObjectMeta(name="data", labels={"x": "y"}))
     volumes = [Volume(name="data"), Volume(name="other")]
     given = StatefulSetSpec(
-        service_name="svc", selector=LabelSelector(match_labels=LABELS), template=template(volumes=volumes),
-        volume_claim_templates=[claim], **spec,
-    )  # fmt: skip
+        service_name="svc",
+        selector=LabelSelector(match_labels=LABELS),
+        template=template(volumes=volumes),
+        volume_claim_templates=[claim],
+        **spec,
+    )
     return StatefulSet(metadata=ObjectMeta(name="web", namespace="n", uid="u"), spec=given)
 
 
@@ -54,9 +57,11 @@ def test_a_new_pod_has_all_that_is_its_own() -> None:
     assert pod.metadata.name == pod.spec.hostname == "web-4"
     assert pod.spec.subdomain == "svc"
     assert pod.metadata.labels == {
-        "app": "a", "controller-revision-hash": "web-abc", "statefulset.kubernetes.io/pod-name": "web-4",
+        "app": "a",
+        "controller-revision-hash": "web-abc",
+        "statefulset.kubernetes.io/pod-name": "web-4",
         "apps.kubernetes.io/pod-index": "4",
-    }  # fmt: skip
+    }
     assert [each.name for each in pod.spec.volumes] == ["data", "other"]
     assert is_member(own, pod)
     assert has_identity(pod)

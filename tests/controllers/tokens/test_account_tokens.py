@@ -65,11 +65,13 @@ async def test_a_secret_is_given_a_token_of_its_account(run: Run) -> None:
     assert (secret.data["ca.crt"], secret.data["namespace"]) == (b"PEM", b"default")
     assert secret.metadata.annotations == {ACCOUNT_NAME: "a", ACCOUNT_UID: account.metadata.uid}
     assert json.loads(base64.urlsafe_b64decode(secret.data["token"])) == {
-        "iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:default:a",
-        "kubernetes.io/serviceaccount/namespace": "default", "kubernetes.io/serviceaccount/secret.name": "t",
+        "iss": "kubernetes/serviceaccount",
+        "sub": "system:serviceaccount:default:a",
+        "kubernetes.io/serviceaccount/namespace": "default",
+        "kubernetes.io/serviceaccount/secret.name": "t",
         "kubernetes.io/serviceaccount/service-account.name": "a",
         "kubernetes.io/serviceaccount/service-account.uid": account.metadata.uid,
-    }  # fmt: skip
+    }
     await client.patch(SECRETS, "t", "default", {"data": {"ca.crt": base64.b64encode(b"forged").decode()}})
 
     async def mended() -> bool:

@@ -46,8 +46,11 @@ def test_until_when_a_token_is_good(expiration: str, left: float | None) -> None
 def test_which_tokens_sign() -> None:
     assert signing_token(token(), NOW) == ("abcdef", "0123456789abcdef")
     for data in (
-        {"token_id": "other6"}, {"token_secret": ""}, {"usage_bootstrap_signing": "false"}, {"expiration": "tomorrow"},
-    ):  # fmt: skip
+        {"token_id": "other6"},
+        {"token_secret": ""},
+        {"usage_bootstrap_signing": "false"},
+        {"expiration": "tomorrow"},
+    ):
         assert signing_token(token(**data), NOW) is None
     assert signing_token(token("ABCDEF"), NOW) is None
 

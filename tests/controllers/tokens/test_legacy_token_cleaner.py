@@ -57,8 +57,12 @@ async def test_they_are_called_invalid_at_first_and_deleted_later(run: Run) -> N
 
         async def done() -> bool:
             return await labels(client) == {
-                "old": times.today(), "used": None, "broken": None, "by-hand": None, "mounted": None,
-            }  # fmt: skip
+                "old": times.today(),
+                "used": None,
+                "broken": None,
+                "by-hand": None,
+                "mounted": None,
+            }
 
         await eventually(done)
     finally:

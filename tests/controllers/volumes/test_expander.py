@@ -26,8 +26,9 @@ async def test_a_driver_is_waited_for(run: Run) -> None:
 
     async def told() -> list[tuple[str, str, str]]:
         events = (await client.list(EVENTS, "default")).items
-        return [(each.type, each.message, each.source.component) for each in events
-                if each.reason == "ExternalExpanding"]  # fmt: skip
+        return [
+            (each.type, each.message, each.source.component) for each in events if each.reason == "ExternalExpanding"
+        ]
 
     assert await eventually(told) == [
         ("Normal", "waiting for an external controller to expand this PVC", "volume_expand")

@@ -30,19 +30,39 @@ from tests.controllers.waiting import Run, eventually
     [
         (DeploymentController, DEPLOYMENTS, Deployment, DeploymentSpec, deployments, ("template_hash",), REPLICA_SETS),
         (
-            DaemonSetController, DAEMON_SETS, DaemonSet, DaemonSetSpec, daemon_sets,
-            ("template_hash", "revisions_of"), CONTROLLER_REVISIONS,
+            DaemonSetController,
+            DAEMON_SETS,
+            DaemonSet,
+            DaemonSetSpec,
+            daemon_sets,
+            ("template_hash", "revisions_of"),
+            CONTROLLER_REVISIONS,
         ),
         (
-            StatefulSetController, STATEFUL_SETS, StatefulSet, StatefulSetSpec, stateful_sets,
-            ("revision_hash", "revisions_of"), CONTROLLER_REVISIONS,
+            StatefulSetController,
+            STATEFUL_SETS,
+            StatefulSet,
+            StatefulSetSpec,
+            stateful_sets,
+            ("revision_hash", "revisions_of"),
+            CONTROLLER_REVISIONS,
         ),
     ],
-)  # fmt: skip
+)
 async def test_what_takes_long_with_a_large_template_is_done_in_a_thread(
-    run: Run, monkeypatch: pytest.MonkeyPatch, controller: type[Controller[Any]], resource: APIResource[Any], kind: Any,
-    spec: Any, module: ModuleType, functions: tuple[str, ...], made: APIResource[Any], length: int, *, beside: bool,
-) -> None:  # fmt: skip
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    controller: type[Controller[Any]],
+    resource: APIResource[Any],
+    kind: Any,
+    spec: Any,
+    module: ModuleType,
+    functions: tuple[str, ...],
+    made: APIResource[Any],
+    length: int,
+    *,
+    beside: bool,
+) -> None:
     done: set[tuple[str, bool]] = set()
 
     def noted(name: str, work: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,17 +13,24 @@ NOW = times.unix("2024-01-02T00:00:00Z")
 
 
 def pod(
-    name: str, *, node: str = "n", phase: str = "Running", ready: str = "", restarts: int = 0,
-    born: str = "2024-01-01T00:00:00Z", cost: str = "",
-) -> Pod:  # fmt: skip
+    name: str,
+    *,
+    node: str = "n",
+    phase: str = "Running",
+    ready: str = "",
+    restarts: int = 0,
+    born: str = "2024-01-01T00:00:00Z",
+    cost: str = "",
+) -> Pod:
     conditions = [PodCondition(type="Ready", status="True", last_transition_time=ready)] if ready else []
     counted = [ContainerStatus(name="c", image="i", image_id="", ready=True, restart_count=restarts)]
     return Pod(
         metadata=ObjectMeta(
             name=name, uid=name, creation_timestamp=born, annotations={DELETION_COST: cost} if cost else {}
         ),
-        spec=PodSpec(node_name=node), status=PodStatus(phase=phase, conditions=conditions, container_statuses=counted),
-    )  # fmt: skip
+        spec=PodSpec(node_name=node),
+        status=PodStatus(phase=phase, conditions=conditions, container_statuses=counted),
+    )
 
 
 def names(pods: Any) -> list[str]:
@@ -33,11 +40,16 @@ def names(pods: Any) -> list[str]:
 def test_pods_that_are_missed_less_go_first() -> None:
     long, short = "2023-12-01T00:00:00Z", "2024-01-01T23:59:59Z"
     ranked = [
-        pod("unassigned", node=""), pod("pending", phase="Pending"), pod("unready"),
-        pod("cheap", ready=long, cost="-5"), pod("doubled", ready=long, node="crowded"),
-        pod("new", ready=short), pod("restarted", ready=long, restarts=3), pod("young", ready=long, born=short),
+        pod("unassigned", node=""),
+        pod("pending", phase="Pending"),
+        pod("unready"),
+        pod("cheap", ready=long, cost="-5"),
+        pod("doubled", ready=long, node="crowded"),
+        pod("new", ready=short),
+        pod("restarted", ready=long, restarts=3),
+        pod("young", ready=long, born=short),
         pod("old", ready=long),
-    ]  # fmt: skip
+    ]
     related = [*ranked, pod("other", node="crowded"), pod("another", node="crowded")]
     related += [pod(f"more {number}") for number in range(3)]
     crowded = [each for each in related if each.spec.node_name == "crowded"]

@@ -14,14 +14,23 @@ from steersman.machinery.codec.serializer import from_plain
 SIMPLE = {
     "metadata": {"labels": {"app": "a"}},
     "spec": {
-        "containers": [{
-            "name": "c", "image": "i", "imagePullPolicy": "Always", "resources": {},
-            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-        }],
-        "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler",
-        "securityContext": {}, "terminationGracePeriodSeconds": 30,
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "imagePullPolicy": "Always",
+                "resources": {},
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "File",
+            }
+        ],
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
     },
-}  # fmt: skip
+}
 MANY_FIELDS: dict[str, Any] = json.loads("""
 {"metadata": {"annotations": {"x": "\\u00e9 <&>"}, "labels": {"B": "2", "app": "a", "z": "1"}},
 "spec": {"affinity": {"nodeAffinity":

@@ -73,10 +73,11 @@ def scaler(name: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name},
         "spec": {
-            "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}, "maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
+            "maxReplicas": 3,
             "metrics": [{"type": "Resource", "resource": memory}],
         },
-    }  # fmt: skip
+    }
 
 
 class Upgrade:
@@ -91,9 +92,12 @@ class Upgrade:
         """A server, of the version before or of the next."""
         self._monkeypatch.setattr(stores, "stored_form", form_before if before else stored_form)
         options = Options(
-            data_dir=self._folder, listen=False, etcd_servers=(self._etcd.url,), storage_media_type=self._media_type,
+            data_dir=self._folder,
+            listen=False,
+            etcd_servers=(self._etcd.url,),
+            storage_media_type=self._media_type,
             advertise_address=f"192.0.2.{len(self.running) + 1}",
-        )  # fmt: skip
+        )
         plane = ControlPlane(options)
         await plane.start()
         self.running.append(plane)
@@ -110,9 +114,10 @@ class Upgrade:
             revision, _, _ = await cluster.state()
             return {
                 key.rpartition("/")[2]: _version(each.value)
-                async for page in cluster.pages(revision) for each in page
+                async for page in cluster.pages(revision)
+                for each in page
                 if (key := cluster.inner(each.key)).startswith("/registry/horizontalpodautoscalers/")
-            }  # fmt: skip
+            }
         finally:
             cluster.close()
 

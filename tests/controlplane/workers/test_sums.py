@@ -52,16 +52,26 @@ open 1
 
 async def test_counts_are_added_and_what_is_one_for_all_is_not() -> None:
     assert b"".join(await summed([ONE, OTHER])).decode().splitlines() == [
-        "# HELP requests_total Requests.", "# TYPE requests_total counter",
-        'requests_total{verb="GET"} 7', 'requests_total{verb="PUT"} 1',
-        "# HELP apiserver_storage_objects Objects.", "# TYPE apiserver_storage_objects gauge",
+        "# HELP requests_total Requests.",
+        "# TYPE requests_total counter",
+        'requests_total{verb="GET"} 7',
+        'requests_total{verb="PUT"} 1',
+        "# HELP apiserver_storage_objects Objects.",
+        "# TYPE apiserver_storage_objects gauge",
         'apiserver_storage_objects{resource="pods"} 7',
-        "# HELP seconds Durations.", "# TYPE seconds histogram",
-        'seconds_bucket{le="1"} 1', 'seconds_bucket{le="+Inf"} 3', "seconds_sum 5.75", "seconds_count 3",
-        "# HELP process_start_time_seconds Start.", "# TYPE process_start_time_seconds gauge",
+        "# HELP seconds Durations.",
+        "# TYPE seconds histogram",
+        'seconds_bucket{le="1"} 1',
+        'seconds_bucket{le="+Inf"} 3',
+        "seconds_sum 5.75",
+        "seconds_count 3",
+        "# HELP process_start_time_seconds Start.",
+        "# TYPE process_start_time_seconds gauge",
         "process_start_time_seconds 99",
-        "# HELP open Open connections.", "# TYPE open gauge", "open 3",
-    ]  # fmt: skip
+        "# HELP open Open connections.",
+        "# TYPE open gauge",
+        "open 3",
+    ]
 
 
 async def test_of_processes_that_have_ended_only_counts_remain() -> None:

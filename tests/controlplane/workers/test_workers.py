@@ -80,17 +80,19 @@ def test_a_right_counts_for_all_workers_once_it_is_acknowledged(server: ServerPr
     role = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     for number in range(10):
         body = {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
             "metadata": {"name": f"b-{number}"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": f"u-{number}"}],
-        }  # fmt: skip
+        }
         with server.client() as client:
             assert client.json("POST", role, body)[0] == 201
         review = {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
             "spec": {"user": f"u-{number}", "resourceAttributes": {"verb": "list", "resource": "pods"}},
-        }  # fmt: skip
+        }
         for _ in range(2):
             reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
             with server.client() as client:
@@ -247,7 +249,10 @@ def test_a_start_that_fails_says_why_in_one_line(tmp_path: Path) -> None:
 def test_other_commands_have_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("steersman"), "up", "--workers=2", f"--data-dir={tmp_path}"],
-        capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     assert done.returncode != 0
     assert "--workers" in done.stderr

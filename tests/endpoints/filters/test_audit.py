@@ -78,20 +78,30 @@ async def test_a_request_is_recorded_when_it_comes_and_when_it_is_answered(recor
     answer = await log.client.get(f"{CONFIGMAPS}/none?a=<b>", user_agent="me/1")
     received, complete = log.events()
     assert received == {
-        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": answer.headers["audit-id"],
-        "stage": "RequestReceived", "requestURI": f"{CONFIGMAPS}/none?a=<b>", "verb": "get",
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": answer.headers["audit-id"],
+        "stage": "RequestReceived",
+        "requestURI": f"{CONFIGMAPS}/none?a=<b>",
+        "verb": "get",
         "user": {"username": "admin", "groups": ["system:masters", "system:authenticated"], "uid": "admin"},
-        "sourceIPs": ["127.0.0.1"], "userAgent": "me/1",
+        "sourceIPs": ["127.0.0.1"],
+        "userAgent": "me/1",
         "objectRef": {"resource": "configmaps", "namespace": "default", "name": "none", "apiVersion": "v1"},
         "requestReceivedTimestamp": received["requestReceivedTimestamp"],
         "stageTimestamp": received["requestReceivedTimestamp"],
-    }  # fmt: skip
+    }
     assert complete["stage"] == "ResponseComplete"
     assert complete["stageTimestamp"] >= complete["requestReceivedTimestamp"] == received["requestReceivedTimestamp"]
     assert complete["responseStatus"] == {
-        "metadata": {}, "status": "Failure", "message": 'configmaps "none" not found', "reason": "NotFound",
-        "details": {"name": "none", "kind": "configmaps"}, "code": 404,
-    }  # fmt: skip
+        "metadata": {},
+        "status": "Failure",
+        "message": 'configmaps "none" not found',
+        "reason": "NotFound",
+        "details": {"name": "none", "kind": "configmaps"},
+        "code": 404,
+    }
     assert complete["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
 
 
@@ -99,11 +109,29 @@ async def test_members_stand_in_upstreams_order_and_are_escaped_as_go_does(recor
     log = await recording(DONE + FULL)
     await log.client.patch(f"{CONFIGMAPS}/none", b'{ "data":   {"a": "<x>&  "}}')
     text = log.path.read_bytes().splitlines()[-1]
-    assert list(json.loads(text)) == [
-        "kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user", "sourceIPs", "userAgent",
-        "objectRef", "responseStatus", "requestObject", "responseObject", "requestReceivedTimestamp", "stageTimestamp",
-        "annotations",
-    ][:9] + list(json.loads(text))[9:]  # fmt: skip
+    assert (
+        list(json.loads(text))
+        == [
+            "kind",
+            "apiVersion",
+            "level",
+            "auditID",
+            "stage",
+            "requestURI",
+            "verb",
+            "user",
+            "sourceIPs",
+            "userAgent",
+            "objectRef",
+            "responseStatus",
+            "requestObject",
+            "responseObject",
+            "requestReceivedTimestamp",
+            "stageTimestamp",
+            "annotations",
+        ][:9]
+        + list(json.loads(text))[9:]
+    )
     assert b'"requestObject":{"data":{"a":"\\u003cx\\u003e\\u0026  "}}' in text
 
 
@@ -127,9 +155,11 @@ async def test_what_is_sent_is_recorded_with_its_defaults_and_before_the_server_
 ) -> None:
     log = await recording(DONE + "rules: [{level: Request}]")
     pod = {
-        "kind": "Pod", "apiVersion": "v1", "metadata": {"generateName": "p-"},
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"generateName": "p-"},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
-    }  # fmt: skip
+    }
     await log.client.post("/api/v1/namespaces/default/pods?dryRun=All", pod)
     event = log.event()
     assert event["requestObject"]["metadata"] == {"generateName": "p-"}
@@ -143,9 +173,13 @@ async def test_the_body_completes_what_is_known_of_the_object(recording: Recordi
     body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "y", "uid": "a", "resourceVersion": "5"}}
     await log.client.put(f"{CONFIGMAPS}/y", body)
     assert log.event()["objectRef"] == {
-        "resource": "configmaps", "namespace": "default", "name": "y", "uid": "a", "apiVersion": "v1",
+        "resource": "configmaps",
+        "namespace": "default",
+        "name": "y",
+        "uid": "a",
+        "apiVersion": "v1",
         "resourceVersion": "5",
-    }  # fmt: skip
+    }
 
 
 async def test_an_object_of_another_namespace_is_recorded_as_it_was_sent(recording: Recording) -> None:
@@ -163,8 +197,10 @@ async def test_options_of_a_delete_are_recorded_as_those_of_no_version(recording
     await log.client.delete(f"{CONFIGMAPS}/none")
     first, second = log.events()
     assert first["requestObject"] == {
-        "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "gracePeriodSeconds": 0,
-    }  # fmt: skip
+        "kind": "DeleteOptions",
+        "apiVersion": "meta.k8s.io/__internal",
+        "gracePeriodSeconds": 0,
+    }
     assert "requestObject" not in second
 
 
@@ -244,9 +280,12 @@ async def test_discovery_is_recorded_and_what_is_no_object_is_not(recording: Rec
 async def test_what_is_said_of_the_client_is_recorded_within_bounds(recording: Recording) -> None:
     log = await recording(DONE + "rules: [{level: Metadata}]")
     await log.client.get(
-        "/version", x_forwarded_for="1.2.3.4, bogus, 010.2.3.4", x_real_ip="::1", user_agent="u" * 1100,
+        "/version",
+        x_forwarded_for="1.2.3.4, bogus, 010.2.3.4",
+        x_real_ip="::1",
+        user_agent="u" * 1100,
         audit_id="x" * 100,
-    )  # fmt: skip
+    )
     event = log.event()
     assert event["sourceIPs"] == ["1.2.3.4", "10.2.3.4", "::1", "127.0.0.1"]
     assert event["userAgent"] == "u" * 1024 + "...TRUNCATED"
@@ -312,27 +351,42 @@ async def test_a_policy_that_audits_is_annotated(recording: Recording) -> None:
     log = await recording(DONE + "rules: [{level: Metadata, resources: [{group: '', resources: [configmaps]}]}]")
     group = "/apis/admissionregistration.k8s.io/v1"
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
-    made = await log.client.post(f"{group}/validatingadmissionpolicies", {
-        "kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1",
-        "metadata": {"name": "small"},
-        "spec": {
-            "matchConstraints": {"resourceRules": rules},
-            "validations": [{"expression": "!has(object.data)", "message": "no data"}],
-            "auditAnnotations": [{"key": "name", "valueExpression": "string(object.metadata.name)"}],
+    made = await log.client.post(
+        f"{group}/validatingadmissionpolicies",
+        {
+            "kind": "ValidatingAdmissionPolicy",
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": "small"},
+            "spec": {
+                "matchConstraints": {"resourceRules": rules},
+                "validations": [{"expression": "!has(object.data)", "message": "no data"}],
+                "auditAnnotations": [{"key": "name", "valueExpression": "string(object.metadata.name)"}],
+            },
         },
-    })  # fmt: skip
+    )
     assert made.status == 201, made.body
-    await log.client.post(f"{group}/validatingadmissionpolicybindings", {
-        "kind": "ValidatingAdmissionPolicyBinding", "apiVersion": "admissionregistration.k8s.io/v1",
-        "metadata": {"name": "all"}, "spec": {"policyName": "small", "validationActions": ["Audit"]},
-    })  # fmt: skip
+    await log.client.post(
+        f"{group}/validatingadmissionpolicybindings",
+        {
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": "all"},
+            "spec": {"policyName": "small", "validationActions": ["Audit"]},
+        },
+    )
     body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}}
     assert (await log.client.post(CONFIGMAPS, body)).status == 201
     annotations = log.event()["annotations"]
     assert annotations["small/name"] == "a"
-    assert json.loads(annotations["validation.policy.admission.k8s.io/validation_failure"]) == [{
-        "message": "no data", "policy": "small", "binding": "all", "expressionIndex": 0, "validationActions": ["Audit"],
-    }]  # fmt: skip
+    assert json.loads(annotations["validation.policy.admission.k8s.io/validation_failure"]) == [
+        {
+            "message": "no data",
+            "policy": "small",
+            "binding": "all",
+            "expressionIndex": 0,
+            "validationActions": ["Audit"],
+        }
+    ]
 
 
 async def test_a_server_that_fails_leaves_a_panic(recording: Recording) -> None:
@@ -347,9 +401,12 @@ async def test_a_server_that_fails_leaves_a_panic(recording: Recording) -> None:
     found = await log.coming(2)
     assert found[-1]["stage"] == "Panic"
     assert found[-1]["responseStatus"] == {
-        "metadata": {}, "status": "Failure", "message": "APIServer panic'd: out of order", "reason": "InternalError",
+        "metadata": {},
+        "status": "Failure",
+        "message": "APIServer panic'd: out of order",
+        "reason": "InternalError",
         "code": 500,
-    }  # fmt: skip
+    }
 
 
 async def test_a_client_that_goes_away_leaves_an_end(recording: Recording) -> None:
@@ -465,10 +522,13 @@ async def test_what_there_is_to_say_of_a_token_is_told_each_time_it_is_used(reco
     account = (await log.client.post(accounts, {"metadata": {"name": "robot"}, "secrets": [{"name": "t"}]})).json()
     name = "system:serviceaccount:default:robot"
     claims = {
-        "iss": ISSUER, "sub": name, "kubernetes.io/serviceaccount/namespace": "default",
-        "kubernetes.io/serviceaccount/secret.name": "t", "kubernetes.io/serviceaccount/service-account.name": "robot",
+        "iss": ISSUER,
+        "sub": name,
+        "kubernetes.io/serviceaccount/namespace": "default",
+        "kubernetes.io/serviceaccount/secret.name": "t",
+        "kubernetes.io/serviceaccount/service-account.name": "robot",
         "kubernetes.io/serviceaccount/service-account.uid": account["metadata"]["uid"],
-    }  # fmt: skip
+    }
     key = await asyncio.to_thread(Path(log.plane.options.data_dir, "sa.key").read_bytes)
     token = sign(ServiceAccountKeys(key), claims)
     of = {"kubernetes.io/service-account.name": "robot"}

@@ -62,10 +62,15 @@ async def panicking(request: Request) -> Response:
 
 @pytest.mark.parametrize(
     ("username", "label"),
-    [("admin", "admin"), ("jane", "other"), ("a" * 100_000, "other"), ("jane@acme.com", "email_id"),
-     ("system:serviceaccount:ns:sa-1", "other"),
-     ("system:serviceaccount:kube-system:default", "system:serviceaccount:kube-system:default")],
-)  # fmt: skip
+    [
+        ("admin", "admin"),
+        ("jane", "other"),
+        ("a" * 100_000, "other"),
+        ("jane@acme.com", "email_id"),
+        ("system:serviceaccount:ns:sa-1", "other"),
+        ("system:serviceaccount:kube-system:default", "system:serviceaccount:kube-system:default"),
+    ],
+)
 async def test_metrics_do_not_grow_with_the_names_of_users(username: str, label: str) -> None:
     class Known:
         def authenticate(self, credentials: object) -> UserInfo:
@@ -254,9 +259,14 @@ async def test_credentials_that_are_not_good_are_refused(small: SmallServer, use
     answer = await small.get("/private", user=user, accept="application/json")
     assert answer.status == 401
     assert answer.json() == {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
-        "reason": "Unauthorized", "code": 401,
-    }  # fmt: skip
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "Unauthorized",
+        "reason": "Unauthorized",
+        "code": 401,
+    }
     assert not small.rights.asked
 
 
@@ -379,11 +389,15 @@ async def who(request: Request) -> Response:
 async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_server) -> None:
     small: SmallServer = await start_server({"/who": who})
     headers = [
-        ("authorization", "Bearer alice"), ("impersonate-user", "bob"), ("impersonate-uid", "7"),
-        ("impersonate-group", "dev"), ("impersonate-group", "ops, or dev"),
-        ("impersonate-extra-acme.io%2fscope", "a"), ("impersonate-extra-acme.io%2fscope", "b"),
+        ("authorization", "Bearer alice"),
+        ("impersonate-user", "bob"),
+        ("impersonate-uid", "7"),
+        ("impersonate-group", "dev"),
+        ("impersonate-group", "ops, or dev"),
+        ("impersonate-extra-acme.io%2fscope", "a"),
+        ("impersonate-extra-acme.io%2fscope", "b"),
         ("impersonate-extra-100%", "yes"),
-    ]  # fmt: skip
+    ]
     response = await small.client.request("GET", "/who", headers, b"")
     groups = ["dev", "ops, or dev", "system:authenticated"]
     extra = {"acme.io/scope": ["a", "b"], "100%": ["yes"]}
@@ -453,6 +467,4 @@ async def test_a_timeout_that_is_too_long_to_read_is_refused_unread(small: Small
     assert (await small.get(f"/api/v1/namespaces/ns/configmaps?timeout={long}")).status == 200
     answer = await small.get(f"/api/v1/namespaces/ns/configmaps?timeout={long}1h")
     why = f'time: invalid duration "{long}1h"'
-    assert (answer.status, answer.json()["message"]) == (
-        400, f"invalid timeout specified in the request URL - {why}",
-    )  # fmt: skip
+    assert (answer.status, answer.json()["message"]) == (400, f"invalid timeout specified in the request URL - {why}")

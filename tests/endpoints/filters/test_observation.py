@@ -23,8 +23,10 @@ async def test_each_request_is_told_with_its_code_those_that_are_refused_too(key
         assert plane.server is not None
         client = InProcessClient(plane.server.handler)
         for target, headers in (
-            ("/readyz", []), ("/api/v1/pods", []), ("/api/v1/pods?watch=1", [("authorization", "Bearer nobodys")])
-        ):  # fmt: skip
+            ("/readyz", []),
+            ("/api/v1/pods", []),
+            ("/api/v1/pods?watch=1", [("authorization", "Bearer nobodys")]),
+        ):
             async with await client.request("GET", target, headers):
                 pass
     finally:

@@ -119,7 +119,7 @@ async def test_a_refusal_that_nobody_reads_keeps_no_seat(start_server: Start, fa
 @pytest.mark.parametrize(("size", "is_kept"), [(4096, False), (4097, True)])
 async def test_a_small_answer_that_nobody_reads_keeps_no_seat(
     start_server: Start, fairness: Fairness, size: int, is_kept: bool
-) -> None:  # fmt: skip
+) -> None:
     async def answer(request: object) -> Response:
         return Response(200, [], [b"x" * 96, b"x" * (size - 96)])
 
@@ -173,15 +173,18 @@ async def test_where_there_is_no_queue_it_is_refused(start_server: Start, fairne
     assert (await small.get(NOTES, user="alice")).status == 200
 
 
-@pytest.mark.parametrize(("target", "labels"), [
-    (NOTES, ("LIST", "", "", "v1", "configmaps", "", "namespace")),
-    (f"{NOTES}/a", ("GET", "", "", "v1", "configmaps", "", "resource")),
-    ("/apis/none/v1/namespaces/ns/nothing/a/part", ("GET", "", "", "", "", "", "resource")),
-    (f"{NOTES}/a/nothing", ("GET", "", "", "", "", "", "resource")),
-    (f"/api/v1/{'n' * 1000}", ("LIST", "", "", "", "", "", "cluster")),
-    ("/apis/other.example/v1/anything", ("LIST", "", "other.example", "v1", "", "", "cluster")),
-    ("/nothing", ("GET", "", "", "", "", "", "")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [
+        (NOTES, ("LIST", "", "", "v1", "configmaps", "", "namespace")),
+        (f"{NOTES}/a", ("GET", "", "", "v1", "configmaps", "", "resource")),
+        ("/apis/none/v1/namespaces/ns/nothing/a/part", ("GET", "", "", "", "", "", "resource")),
+        (f"{NOTES}/a/nothing", ("GET", "", "", "", "", "", "resource")),
+        (f"/api/v1/{'n' * 1000}", ("LIST", "", "", "", "", "", "cluster")),
+        ("/apis/other.example/v1/anything", ("LIST", "", "other.example", "v1", "", "", "cluster")),
+        ("/nothing", ("GET", "", "", "", "", "", "")),
+    ],
+)
 async def test_what_is_counted_of_a_refused_request_names_what_is_served_alone(
     start_server: Start, fairness: Fairness, target: str, labels: tuple[str, ...]
 ) -> None:
@@ -256,7 +259,7 @@ def waits(fairness: Fairness) -> dict[tuple[str, ...], float]:
 
 async def test_a_wait_in_vain_counts_as_one_in_a_queue_and_as_no_dispatch(
     start_server: Start, fairness: Fairness
-) -> None:  # fmt: skip
+) -> None:
     hanging = Hanging()
     small = await start_server({"/hang": hanging}, fairness=fairness)
     configure(fairness, level("own", queues=1))

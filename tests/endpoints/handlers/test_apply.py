@@ -48,9 +48,15 @@ class Applies:
         return f"{root}/namespaces/{self.namespace}/{plural}/{name}{subresource}"
 
     async def __call__(
-        self, body: Any, manager: str = "one", *, plural: str = "configmaps", name: str = "a", subresource: str = "",
+        self,
+        body: Any,
+        manager: str = "one",
+        *,
+        plural: str = "configmaps",
+        name: str = "a",
+        subresource: str = "",
         **query: str,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The answer to an apply; a body that is text is sent as it is."""
         more = "".join(f"&{key}={value}" for key, value in query.items())
         target = f"{self.path(plural, name, subresource)}?fieldManager={manager}{more}"
@@ -484,9 +490,11 @@ async def test_a_service_made_through_its_status_has_no_address(applies: Applies
 async def test_what_is_pruned_was_said_in_another_version(api: Any, applies: Applies) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     v1 = {
-        "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a"},
         "spec": {"scaleTargetRef": target, "maxReplicas": 3},
-    }  # fmt: skip
+    }
     v2 = {**v1, "apiVersion": "autoscaling/v2", "spec": {**v1["spec"], "minReplicas": 2}}
     path = applies.path("horizontalpodautoscalers", "a") + "?fieldManager=one"
     answer = await api.request("PATCH", path.replace("/v1/", "/v2/", 1), v2, content_type=APPLY)

@@ -125,19 +125,23 @@ def a_request(media: str) -> Request:
         (MERGE, "Warn", "{", "error decoding patch: unexpected end of JSON input"),
         (MERGE, "Ignore", "{", "Invalid JSON Patch"),
         (
-            MERGE, "Warn", "[1]",
+            MERGE,
+            "Warn",
+            "[1]",
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
         ),
         (JSON, "Warn", "[", "error decoding patch: unexpected end of JSON input"),
         (JSON, "Ignore", "[", "unexpected end of JSON input"),
         (
-            JSON, "Warn", '[{"op":"add","path":"/a","value":[1e309]}]',
+            JSON,
+            "Warn",
+            '[{"op":"add","path":"/a","value":[1e309]}]',
             "error decoding patch: json: cannot unmarshal number 1e309 into Go struct field jsonPatchOp.value of type "
             "float64",
         ),
         (JSON, "Ignore", "{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_patch_is_refused(config_map, media, validation, body, message):
     await config_map.refused(400, message, body, media, fieldValidation=validation)
 
@@ -190,9 +194,11 @@ async def test_unknown_and_repeated_fields_can_be_ignored(config_map, media):
 async def test_a_strict_strategic_patch_shows_what_it_said(config_map):
     text = 'strict decoding error: duplicate field "data.a", unknown field "bogus"'
     status = await config_map.refused(
-        422, f'{UNDECODABLE}"map[bogus:map[x:1] data:map[a:2]]": {text}', '{"data":{"a":"1","a":"2"},"bogus":{"x":1}}',
+        422,
+        f'{UNDECODABLE}"map[bogus:map[x:1] data:map[a:2]]": {text}',
+        '{"data":{"a":"1","a":"2"},"bogus":{"x":1}}',
         fieldValidation="Strict",
-    )  # fmt: skip
+    )
     assert status["reason"] == "Invalid"
     assert [(each["field"], each["reason"]) for each in status["details"]["causes"]] == [("patch", "FieldValueInvalid")]
 
@@ -222,9 +228,11 @@ async def test_names_may_not_contradict_the_path(config_map, media):
         400, "the name of the object (b) does not match the name on the URL (a)", body("name", "b"), media
     )
     await config_map.refused(
-        400, "the namespace of the provided object does not match the namespace sent on the request",
-        body("namespace", "other"), media,
-    )  # fmt: skip
+        400,
+        "the namespace of the provided object does not match the namespace sent on the request",
+        body("namespace", "other"),
+        media,
+    )
     await config_map.refused(
         422, 'ConfigMap "a" is invalid: metadata.uid: Invalid value: "u": field is immutable', body("uid", "u"), media
     )
@@ -242,9 +250,10 @@ async def test_an_error_shows_no_directives_that_were_followed(deployment):
     containers = {"$setElementOrder/containers": [{"name": "two"}], "containers": [{"name": "two", "image": "x"}]}
     patch = {"spec": {"paused": "x", "strategy": {"$retainKeys": ["type"]}, "template": {"spec": containers}}}
     await deployment.refused(
-        422, f'{UNDECODABLE}"map[spec:map[paused:x strategy:map[] template:map[spec:map[]]]]": unrecognized type: bool',
+        422,
+        f'{UNDECODABLE}"map[spec:map[paused:x strategy:map[] template:map[spec:map[]]]]": unrecognized type: bool',
         patch,
-    )  # fmt: skip
+    )
 
 
 async def test_bad_directives_are_refused_as_upstream_does(deployment):
@@ -350,8 +359,9 @@ async def test_patches_of_subresources_touch_only_their_part(deployment):
     found = await deployment.current()
     assert found["spec"]["replicas"] == 3
     assert {each["type"]: each["status"] for each in found["status"]["conditions"]} == {
-        "Available": "True", "Other": "False",
-    }  # fmt: skip
+        "Available": "True",
+        "Other": "False",
+    }
 
 
 async def test_an_ephemeral_container_is_added(api, namespace):
@@ -367,9 +377,10 @@ async def test_a_controller_revision_takes_no_patch(api, namespace):
     root = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
     await api.post(root, {"metadata": {"name": "a"}, "revision": 1, "data": {"a": "b"}})
     await Patches(api, f"{root}/a").refused(
-        422, 'ControllerRevision.apps "a" is invalid: data: Invalid value: {"a":"b"}: field is immutable',
+        422,
+        'ControllerRevision.apps "a" is invalid: data: Invalid value: {"a":"b"}: field is immutable',
         {"metadata": {"labels": {"x": "y"}}},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("media", TYPES)
@@ -403,7 +414,9 @@ async def test_a_small_patch_may_make_a_large_object(config_map):
 
 
 async def test_a_small_patch_of_a_subresource_may_copy_much(deployment):
-    copies = [{"op": "copy", "from": "/metadata/annotations/a", "path": f"/metadata/annotations/a{each}"}
-              for each in range(200)]  # fmt: skip
+    copies = [
+        {"op": "copy", "from": "/metadata/annotations/a", "path": f"/metadata/annotations/a{each}"}
+        for each in range(200)
+    ]
     patch = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 1000}}, *copies]
     assert (await deployment(patch, JSON, subresource="/scale")).status == 200

@@ -90,8 +90,9 @@ async def test_the_end_of_the_first_objects_can_be_marked(small: SmallServer) ->
     bookmark = await watch.next()
     assert bookmark["type"] == "BOOKMARK"
     assert bookmark["object"]["metadata"] == {
-        "resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"},
-    }  # fmt: skip
+        "resourceVersion": "2",
+        "annotations": {"k8s.io/initial-events-end": "true"},
+    }
 
 
 async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkeypatch) -> None:

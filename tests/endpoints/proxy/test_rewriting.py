@@ -113,10 +113,19 @@ def test_paths_and_queries_are_written_as_go_does() -> None:
 @pytest.mark.parametrize(
     "filling", ["<", "&", "a", "<!-", "&amp;", "&#38", "< ", " ", "/", "a ", 'b="" ', "K", "=", "-"]
 )
-@pytest.mark.parametrize("around", [
-    "{}<a href='/x'>", "<a title='{}'>", "<script>{}</script ><a href='/x'>", "<a {}href='/x'>", "<a{}><a href='/x'>",
-    "<a title={}/ href='/x'>", "<a href='/x'{}", "<!--{}--><a href='/x'>",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}<a href='/x'>",
+        "<a title='{}'>",
+        "<script>{}</script ><a href='/x'>",
+        "<a {}href='/x'>",
+        "<a{}><a href='/x'>",
+        "<a title={}/ href='/x'>",
+        "<a href='/x'{}",
+        "<!--{}--><a href='/x'>",
+    ],
+)
 def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
     around: str, filling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,10 +154,18 @@ def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: py
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [
-    "<a {}>".format("a " * 100_000), "<a {}>".format(" " * 200_000), "<{}>".format("A" * 200_000), "<a>" * 70_000,
-    "<a {}='{}'>".format("A" * 200_000, "x" * 200_000), "<a b={}>".format("x" * 200_000), "\u00e4" * 200_000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<a {}>".format("a " * 100_000),
+        "<a {}>".format(" " * 200_000),
+        "<{}>".format("A" * 200_000),
+        "<a>" * 70_000,
+        "<a {}='{}'>".format("A" * 200_000, "x" * 200_000),
+        "<a b={}>".format("x" * 200_000),
+        "\u00e4" * 200_000,
+    ],
+)
 def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     lower = rewriting.lower

@@ -30,11 +30,17 @@ def proxies(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 async def cluster(keys_folder: Path, proxies: CertificateFiles) -> AsyncIterator[Environment]:
     """A cluster with aggregation, as kube-apiserver has it with these flags."""
     environment = Environment(
-        users=USERS, folder=keys_folder, listen=True, requestheader_client_ca_file=str(proxies.ca),
-        requestheader_username_headers=("X-Remote-User",), requestheader_group_headers=("X-Remote-Group",),
-        requestheader_extra_headers_prefix=("X-Remote-Extra-",), proxy_client_cert_file=str(proxies.admin),
-        proxy_client_key_file=str(proxies.admin_key), enable_aggregator_routing=True,
-    )  # fmt: skip
+        users=USERS,
+        folder=keys_folder,
+        listen=True,
+        requestheader_client_ca_file=str(proxies.ca),
+        requestheader_username_headers=("X-Remote-User",),
+        requestheader_group_headers=("X-Remote-Group",),
+        requestheader_extra_headers_prefix=("X-Remote-Extra-",),
+        proxy_client_cert_file=str(proxies.admin),
+        proxy_client_key_file=str(proxies.admin_key),
+        enable_aggregator_routing=True,
+    )
     async with environment:
         client = environment.client()
         role = {
@@ -43,14 +49,15 @@ async def cluster(keys_folder: Path, proxies: CertificateFiles) -> AsyncIterator
         }
         assert (await client.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", role)).status == 201
         for name, namespace, kind in (
-            ("system:auth-delegator", "", "ClusterRole"), ("namespaces", "", "ClusterRole"),
+            ("system:auth-delegator", "", "ClusterRole"),
+            ("namespaces", "", "ClusterRole"),
             ("extension-apiserver-authentication-reader", "/namespaces/kube-system", "Role"),
-        ):  # fmt: skip
+        ):
             body = {
                 "metadata": {"name": f"behind-{name}"},
                 "subjects": [{"kind": "User", "name": "server", "apiGroup": "rbac.authorization.k8s.io"}],
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-            }  # fmt: skip
+            }
             plural = "rolebindings" if namespace else "clusterrolebindings"
             answer = await client.post(f"/apis/rbac.authorization.k8s.io/v1{namespace}/{plural}", body)
             assert answer.status == 201, answer.body

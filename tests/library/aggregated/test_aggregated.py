@@ -112,8 +112,9 @@ async def test_the_cluster_serves_it_once_it_has_registered(cluster: Environment
     assert old.json()["spec"] == {"master": "ahab"}
     groups = (await client.get("/apis")).json()["groups"]
     assert [each["version"] for group in groups if group["name"] == "e.x" for each in group["versions"]] == [
-        "v1", "v1alpha1",
-    ]  # fmt: skip
+        "v1",
+        "v1alpha1",
+    ]
 
 
 async def test_users_are_those_that_the_cluster_names_and_have_their_rights_there(
@@ -182,8 +183,11 @@ async def test_certificates_count_by_whom_the_cluster_trusts(
 async def test_health_is_told_to_everybody(start_behind: StartBehind) -> None:
     server = await start_behind(Visit)
     assert [(await ask(server, "GET", path)).status for path in ("/healthz", "/livez", "/readyz", "/metrics")] == [
-        200, 200, 200, 403,
-    ]  # fmt: skip
+        200,
+        200,
+        200,
+        403,
+    ]
 
 
 async def test_it_serves_nothing_but_its_own(start_behind: StartBehind, cluster: Environment) -> None:
@@ -205,8 +209,9 @@ async def test_namespaces_are_those_of_the_cluster(cluster: Environment, start_b
     await client.delete("/api/v1/namespaces/pond")
 
     async def is_refused() -> bool:
-        answer = await ask(server, "POST", "/apis/who.x/v1/namespaces/pond/visits?dryRun=All", visit("b"),
-                           authorization=admin)  # fmt: skip
+        answer = await ask(
+            server, "POST", "/apis/who.x/v1/namespaces/pond/visits?dryRun=All", visit("b"), authorization=admin
+        )
         return answer.status == 403 and "because it is being terminated" in answer.json()["message"]
 
     await until(is_refused)

@@ -39,12 +39,18 @@ async def server(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
 
 def kubeconfig(folder: Path, url: str, files: CertificateFiles) -> Path:
     path = folder / "config"
-    path.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": url, "certificate-authority": str(files.ca)}}],
-        "users": [{"name": "me", "user": {"token": "secret"}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
-    }))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "it",
+                "clusters": [{"name": "it", "cluster": {"server": url, "certificate-authority": str(files.ca)}}],
+                "users": [{"name": "me", "user": {"token": "secret"}}],
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
+            }
+        )
+    )
     return path
 
 
@@ -71,19 +77,24 @@ async def test_a_review_comes_back_with_its_answer_and_what_is_not_known_is_left
     server: ExtensionServer, cluster: Cluster
 ) -> None:
     answer = {
-        "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {"creationTimestamp": None},
+        "kind": "TokenReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"creationTimestamp": None},
         "status": {"authenticated": True, "user": {"username": "alice", "extra": None, "new": 1}},
-    }  # fmt: skip
+    }
     server.paths[f"/below{REVIEWS}"] = response(answer, "201 Created")
     review = await cluster.review(REVIEWS, TokenReview(spec=TokenReviewSpec(token="t")))
     assert (review.status.authenticated, review.status.user.username) == (True, "alice")
     assert json.loads(server.received[0].body)["spec"] == {"token": "t"}
 
 
-@pytest.mark.parametrize("first", [
-    response("busy", "429 Too Many Requests"),
-    response({"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError"}, "500 Oops"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "first",
+    [
+        response("busy", "429 Too Many Requests"),
+        response({"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError"}, "500 Oops"),
+    ],
+)
 async def test_what_fails_in_passing_is_asked_again(server: ExtensionServer, cluster: Cluster, first: bytes) -> None:
     answers = [first, response({"name": "a"})]
 

@@ -64,9 +64,13 @@ async def followed(*script: Any) -> tuple[dict[str, int], list[str]]:
         known.update({each.metadata.name: each.size for each in found})
 
     following = ClusterFollower(
-        cluster, "/things", Thing, replaced=replaced,
-        changed=lambda found: known.__setitem__(found.metadata.name, found.size), gone=lambda name: known.pop(name),
-    )  # fmt: skip
+        cluster,
+        "/things",
+        Thing,
+        replaced=replaced,
+        changed=lambda found: known.__setitem__(found.metadata.name, found.size),
+        gone=lambda name: known.pop(name),
+    )
     await following.start()
     await cluster.is_over.wait()
     await following.stop()

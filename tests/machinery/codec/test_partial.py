@@ -23,9 +23,7 @@ def members(kind: type) -> list[str]:
 def test_it_has_the_members_on_the_paths_and_no_others() -> None:
     kind = part_of(Pod, ["metadata.name", "spec.nodeName", "status.podIPs"])
     pod = decode_json(kind, POD)
-    assert (pod.metadata.name, pod.spec.node_name, [each.ip for each in pod.status.pod_ips]) == (
-        "a", "n", ["10.0.0.1"]
-    )  # fmt: skip
+    assert (pod.metadata.name, pod.spec.node_name, [each.ip for each in pod.status.pod_ips]) == ("a", "n", ["10.0.0.1"])
     assert members(kind) == ["metadata", "spec", "status"]
     assert members(type(pod.spec)) == ["nodeName"]
 

@@ -54,11 +54,15 @@ def test_what_html_gives_a_meaning_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (b"1.0", b"1"), (b"1e3", b"1000"), (b"-0.5", b"-0.5"), (b"1e-7", b"1e-7"),
+        (b"1.0", b"1"),
+        (b"1e3", b"1000"),
+        (b"-0.5", b"-0.5"),
+        (b"1e-7", b"1e-7"),
         (b"123456789012345680000.0", b"123456789012345680000"),
-        (b"12345678901234567890", b"12345678901234567000"), (b"9223372036854775807", b"9223372036854775807"),
+        (b"12345678901234567890", b"12345678901234567000"),
+        (b"9223372036854775807", b"9223372036854775807"),
     ],
-)  # fmt: skip
+)
 def test_untyped_numbers_are_printed_as_go_prints_them(text: bytes, expected: bytes) -> None:
     assert encode(decode_plain(text)) == expected
     if b"e" not in text and len(text) < 19:

@@ -91,8 +91,9 @@ def test_null_means_nothing_everywhere() -> None:
         b'"securityContext":null,"terminationGracePeriodSeconds":null,"volumes":null,"hostNetwork":null},"status":null}'
     )
     assert read(Pod, data) == (
-        b'{"metadata":{},"spec":{"containers":[{"name":"","args":["a",""],"resources":{}}]},"status":{}}', [],
-    )  # fmt: skip
+        b'{"metadata":{},"spec":{"containers":[{"name":"","args":["a",""],"resources":{}}]},"status":{}}',
+        [],
+    )
     assert read(Service, b'{"spec":{"ports":[{"targetPort":null}]}}')[0].count(b'"targetPort":0') == 1
 
 
@@ -105,43 +106,81 @@ def test_structs_given_twice_are_merged_as_go_does() -> None:
 @pytest.mark.parametrize(
     ("cls", "data", "message"),
     [
-        (Deployment, b'{"spec":{"replicas":"3"}}',
-         "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (Deployment, b'{"spec":{"replicas":1.5}}',
-         "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (Deployment, b'{"spec":{"replicas":2147483648}}',
-         "json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (ConfigMap, b'{"data":{"a":1}}',
-         "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
-        (ConfigMap, b'{"data":["a"]}',
-         "json: cannot unmarshal array into Go struct field ConfigMap.data of type map[string]string"),
-        (Pod, b'{"spec":{"containers":{}}}',
-         "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container"),
-        (Pod, b'{"spec":{"volumes":[{"emptyDir":5}]}}',
-         "json: cannot unmarshal number into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type "
-         "v1.EmptyDirVolumeSource"),
-        (Pod, b'{"spec":{"restartPolicy":true}}',
-         "json: cannot unmarshal bool into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy"),
-        (Pod, b'{"metadata":{"creationTimestamp":5}}',
-         "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.creationTimestamp of type string"),
-        (Pod, b'{"metadata":{"creationTimestamp":"x"}}',
-         'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
-        (Event, b'{"eventTime":"2024-01-01T00:00:00Z"}',
-         'parsing time "2024-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"'),
+        (
+            Deployment,
+            b'{"spec":{"replicas":"3"}}',
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            Deployment,
+            b'{"spec":{"replicas":1.5}}',
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            Deployment,
+            b'{"spec":{"replicas":2147483648}}',
+            "json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            ConfigMap,
+            b'{"data":{"a":1}}',
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            ConfigMap,
+            b'{"data":["a"]}',
+            "json: cannot unmarshal array into Go struct field ConfigMap.data of type map[string]string",
+        ),
+        (
+            Pod,
+            b'{"spec":{"containers":{}}}',
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
+        ),
+        (
+            Pod,
+            b'{"spec":{"volumes":[{"emptyDir":5}]}}',
+            "json: cannot unmarshal number into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type "
+            "v1.EmptyDirVolumeSource",
+        ),
+        (
+            Pod,
+            b'{"spec":{"restartPolicy":true}}',
+            "json: cannot unmarshal bool into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+        ),
+        (
+            Pod,
+            b'{"metadata":{"creationTimestamp":5}}',
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
+        ),
+        (
+            Pod,
+            b'{"metadata":{"creationTimestamp":"x"}}',
+            'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+        ),
+        (
+            Event,
+            b'{"eventTime":"2024-01-01T00:00:00Z"}',
+            'parsing time "2024-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"',
+        ),
         (Pod, b'{"spec":{"containers":[{"resources":{"limits":{"cpu":"x"}}}]}}', FORMAT_WRONG),
         (Pod, b'{"spec":{"containers":[{"resources":{"limits":{"cpu":[]}}}]}}', FORMAT_WRONG),
-        (Service, b'{"spec":{"ports":[{"targetPort":1.5}]}}',
-         "json: cannot unmarshal number 1.5 into Go struct field ServicePort.spec.ports.targetPort of type int32"),
+        (
+            Service,
+            b'{"spec":{"ports":[{"targetPort":1.5}]}}',
+            "json: cannot unmarshal number 1.5 into Go struct field ServicePort.spec.ports.targetPort of type int32",
+        ),
         (Secret, b'{"data":{"a":"!!!"}}', "illegal base64 data at input byte 0"),
         (Secret, b'{"data":{"a":"YWJ"}}', "illegal base64 data at input byte 0"),
         (Secret, b'{"data":{"a":"YWJjYQ"}}', "illegal base64 data at input byte 4"),
-        (CustomResourceDefinition,
-         b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"additionalProperties":5}}}]}}',
-         "boolean or JSON schema expected"),
+        (
+            CustomResourceDefinition,
+            b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"additionalProperties":5}}}]}}',
+            "boolean or JSON schema expected",
+        ),
         (dict, b"[]", "json: cannot unmarshal array into Go value of type map[string]interface {}"),
         (dict, b'{"a":1e999}', "json: cannot unmarshal number 1e999 into Go value of type float64"),
     ],
-)  # fmt: skip
+)
 def test_wrong_types_are_told_in_gos_words(cls: Any, data: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_object(cls, data, "json", want_strict=True)

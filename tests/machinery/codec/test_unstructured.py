@@ -110,9 +110,11 @@ def test_unknown_fields_are_told_sorted_and_left_out():
     containers = [{"name": "a"}, {"name": "b", "zzz": 1, "ports": [{"x": {"y": 1}}]}]
     found = from_unstructured_with_validation(Pod, {"bogus": None, **pod(containers=containers, aaa=[])})
     assert found.warnings == [
-        'unknown field "bogus"', 'unknown field "spec.aaa"', 'unknown field "spec.containers[1].ports[0].x"',
+        'unknown field "bogus"',
+        'unknown field "spec.aaa"',
+        'unknown field "spec.containers[1].ports[0].x"',
         'unknown field "spec.containers[1].zzz"',
-    ]  # fmt: skip
+    ]
     assert [each.name for each in found.obj.spec.containers] == ["a", "b"]
 
 

@@ -17,12 +17,33 @@ from steersman.machinery.large_work.nesting import MAX_DEPTH
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("yes", True), ("On", True), ("n", False), ("~", None), ("", None), ("NULL", None), ("0777", 511), ("0o17", 15),
-        ("0x1F", 31), ("-0b11", -3), ("1_000", 1000), ("08", 8), ("1e3", 1000), ("1.50", 1.5), ("10:20", "10:20"),
-        ("2024-01-01", "2024-01-01"), ("18446744073709551615", 18446744073709551615), ("'5'", "5"), ("!!str 5", "5"),
-        ("!!int '5'", 5), ("=", "="), ("1.2.3", "1.2.3"), ("_1", "_1"), ("+1", 1), ("!custom 5", "5"),
+        ("yes", True),
+        ("On", True),
+        ("n", False),
+        ("~", None),
+        ("", None),
+        ("NULL", None),
+        ("0777", 511),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("-0b11", -3),
+        ("1_000", 1000),
+        ("08", 8),
+        ("1e3", 1000),
+        ("1.50", 1.5),
+        ("10:20", "10:20"),
+        ("2024-01-01", "2024-01-01"),
+        ("18446744073709551615", 18446744073709551615),
+        ("'5'", "5"),
+        ("!!str 5", "5"),
+        ("!!int '5'", 5),
+        ("=", "="),
+        ("1.2.3", "1.2.3"),
+        ("_1", "_1"),
+        ("+1", 1),
+        ("!custom 5", "5"),
     ],
-)  # fmt: skip
+)
 def test_scalars_stand_for_what_go_yaml_takes_them_for(text: str, expected: Any) -> None:
     value, _ = load(f"a: {text}\n".encode())
     assert json.loads(to_json(value)) == {"a": expected}
@@ -105,10 +126,18 @@ def test_objects_are_written_with_sorted_keys_and_quotes_where_needed() -> None:
     data = {
         "kind": "ConfigMap",
         "data": {
-            "a10": "1", "a2": "yes", "b.c": "x", "multi": "a\nb\n", "time": "2024-01-01T00:00:00Z", "colon": "a: b",
+            "a10": "1",
+            "a2": "yes",
+            "b.c": "x",
+            "multi": "a\nb\n",
+            "time": "2024-01-01T00:00:00Z",
+            "colon": "a: b",
         },
-        "empty": {}, "list": [{"b": 1, "a": None}, [], "é"], "base60": "1:20", "float": 1234567.5,
-    }  # fmt: skip
+        "empty": {},
+        "list": [{"b": 1, "a": None}, [], "é"],
+        "base60": "1:20",
+        "float": 1234567.5,
+    }
     assert from_json(json.dumps(data, ensure_ascii=False).encode()).decode() == (
         'base60: "1:20"\n'
         "data:\n"

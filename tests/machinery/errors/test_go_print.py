@@ -28,9 +28,16 @@ def test_source():
 
 @pytest.mark.parametrize(
     ("value", "name"),
-    [({}, "map[string]interface {}"), ([], "[]interface {}"), (True, "bool"), (1, "int64"), (1.0, "float64"),
-     ("", "string"), (None, "<nil>")],
-)  # fmt: skip
+    [
+        ({}, "map[string]interface {}"),
+        ([], "[]interface {}"),
+        (True, "bool"),
+        (1, "int64"),
+        (1.0, "float64"),
+        ("", "string"),
+        (None, "<nil>"),
+    ],
+)
 def test_types(value, name):
     assert go_type(value) == name
 

@@ -25,10 +25,21 @@ def test_the_table_is_of_the_unicode_that_go_has() -> None:
 @pytest.mark.parametrize(
     ("text", "printed"),
     [
-        ("abc ~", True), ("", True), ("a\n", False), ("\x7f", False), ("é", True), ("\xa0", False), ("\xad", False),
-        ("\u2028", False), ("\ud800", False), ("\ue000", False), ("日本", True), ("\U0010ffff", False), ("😀", True),
+        ("abc ~", True),
+        ("", True),
+        ("a\n", False),
+        ("\x7f", False),
+        ("é", True),
+        ("\xa0", False),
+        ("\xad", False),
+        ("\u2028", False),
+        ("\ud800", False),
+        ("\ue000", False),
+        ("日本", True),
+        ("\U0010ffff", False),
+        ("😀", True),
     ],
-)  # fmt: skip
+)
 def test_what_is_printed_as_it_is(text: str, printed: bool) -> None:
     assert is_printable(text) is printed
 

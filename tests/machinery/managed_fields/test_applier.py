@@ -193,20 +193,23 @@ def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
         ({"kind": "Secret", "apiVersion": "v1"}, 400, "invalid object type: /v1, Kind=Secret"),
         (config_map(metadata={"managedFields": [{}]}), 400, "metadata.managedFields must be nil"),
         (
-            config_map(data={"n": 5}), 500,
+            config_map(data={"n": 5}),
+            500,
             "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .data.n: expected string, "
             "got &value.valueUnstructured{Value:5}",
         ),
         (
-            config_map(data=["x"]), 500,
+            config_map(data=["x"]),
+            500,
             "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .data: expected map, got &{[x]}",
         ),
         (
-            config_map(unknown=1), 500,
+            config_map(unknown=1),
+            500,
             "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .unknown: field not declared in schema",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_patch_that_does_not_fit_is_refused(patch: dict[str, Any], code: int, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         CONFIG_MAPS.apply(CORE["ConfigMap"](), patch, "m", T1)
@@ -274,7 +277,8 @@ def test_who_scales_owns_the_replicas_of_the_parent() -> None:
     after = to_parent(made, scaled, "apps/v1", paths)
     # The scaler's entry has no time, as upstream leaves it.
     assert [(each.manager, each.api_version, each.subresource, each.time) for each in after] == [
-        ("scaler", "apps/v1", "scale", None), ("maker", "apps/v1", "", T1),
-    ]  # fmt: skip
+        ("scaler", "apps/v1", "scale", None),
+        ("maker", "apps/v1", "", T1),
+    ]
     assert shown(after)["scaler"] == {"f:spec": {"f:replicas": {}}}
     assert "f:replicas" not in shown(after)["maker"]["f:spec"]

@@ -104,9 +104,13 @@ def test_keys_are_sorted_by_their_values_not_their_text() -> None:
         [(f'k:{{"port":{port},"protocol":"{protocol}"}}',) for port in (443, 80, 9) for protocol in ("UDP", "TCP")]
     )
     assert [display(element) for element in fields] == [
-        '[port=9,protocol="TCP"]', '[port=9,protocol="UDP"]', '[port=80,protocol="TCP"]',
-        '[port=80,protocol="UDP"]', '[port=443,protocol="TCP"]', '[port=443,protocol="UDP"]',
-    ]  # fmt: skip
+        '[port=9,protocol="TCP"]',
+        '[port=9,protocol="UDP"]',
+        '[port=80,protocol="TCP"]',
+        '[port=80,protocol="UDP"]',
+        '[port=443,protocol="TCP"]',
+        '[port=443,protocol="UDP"]',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,18 @@ VALUES = st.sampled_from(["1", "2"])
 LABELS = st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1, max_size=3)
 NUMBERS = st.integers(1, 3)
 PORTS = several([{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 443, "protocol": "TCP"}])
-CONTAINERS = keyed("name", "cde", some(
-    image=VALUES, args=several("xy"), env=keyed("name", "AB", some(value=VALUES)), ports=PORTS, tty=st.just(True),
-    securityContext=some(runAsUser=NUMBERS, privileged=st.just(True)),
-))  # fmt: skip
+CONTAINERS = keyed(
+    "name",
+    "cde",
+    some(
+        image=VALUES,
+        args=several("xy"),
+        env=keyed("name", "AB", some(value=VALUES)),
+        ports=PORTS,
+        tty=st.just(True),
+        securityContext=some(runAsUser=NUMBERS, privileged=st.just(True)),
+    ),
+)
 POD_SPECS = some(
     containers=CONTAINERS,
     nodeSelector=LABELS,
@@ -63,9 +71,12 @@ POD_SPECS = some(
     tolerations=several([{"key": "a"}, {"key": "b"}]),
 )
 SPECS = some(
-    replicas=NUMBERS, paused=st.just(True), minReadySeconds=NUMBERS, template=some(spec=POD_SPECS),
+    replicas=NUMBERS,
+    paused=st.just(True),
+    minReadySeconds=NUMBERS,
+    template=some(spec=POD_SPECS),
     strategy=some(type=VALUES, rollingUpdate=some(maxSurge=NUMBERS, maxUnavailable=VALUES)),
-)  # fmt: skip
+)
 METADATA = some(labels=LABELS, finalizers=several(["x/1", "x/2", "x/3"]))
 
 

@@ -54,10 +54,12 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
     plural = case["resource"].rpartition("/")[2]
     versions = AUTOSCALERS if plural == "horizontalpodautoscalers" else {api_version: Version(built_in(cls))}
     fields = FieldManager(
-        versions[api_version].kind, case["subresource"],
+        versions[api_version].kind,
+        case["subresource"],
         resets_of(group, plural, case["subresource"], (each.rpartition("/")[2] for each in versions)),
-        VersionConverter(api_version, versions), VIEWS.get((group, plural)),
-    )  # fmt: skip
+        VersionConverter(api_version, versions),
+        VIEWS.get((group, plural)),
+    )
     new = from_plain(cls, case["new"])
     if case["old"] is None:
         entries = fields.create(new, case["manager"], TIME)

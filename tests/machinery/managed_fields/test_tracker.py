@@ -40,8 +40,13 @@ def test_the_maker_owns_all_but_what_identifies_the_object() -> None:
     obj = config_map({"a": "1"}, labels={"x": "y"}, resourceVersion="3", generation=2, creationTimestamp=T1)
     [made] = FIELDS.create(obj, "maker", T1)
     assert (made.manager, made.operation, made.api_version, made.time, made.fields_type, made.subresource) == (
-        "maker", "Update", "v1", T1, "FieldsV1", "",
-    )  # fmt: skip
+        "maker",
+        "Update",
+        "v1",
+        T1,
+        "FieldsV1",
+        "",
+    )
     assert bytes(made.fields_v1 or b"") == (b'{"f:data":{".":{},"f:a":{}},"f:metadata":{"f:labels":{".":{},"f:x":{}}}}')
 
 
@@ -134,8 +139,17 @@ def test_updaters_beyond_ten_become_ancient_changes() -> None:
         old = new
     entries = old.metadata.managed_fields
     assert [each.manager for each in entries] == [
-        "ancient-changes", "m12", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9",
-    ]  # fmt: skip
+        "ancient-changes",
+        "m12",
+        "m2",
+        "m3",
+        "m4",
+        "m5",
+        "m6",
+        "m7",
+        "m8",
+        "m9",
+    ]
     assert shown(entries)["ancient-changes"] == {
         "f:data": {".": {}, "f:k0": {}, "f:k1": {}, "f:k10": {}, "f:k11": {}, "f:k13": {}}
     }
@@ -164,8 +178,12 @@ def test_items_that_cannot_be_told_apart_are_owned_together() -> None:
     # As kube-apiserver answered it.
     fields = FieldManager(built_in(CORE["Pod"]))
     whole = {".": {}, "f:name": {}, "f:value": {}}
-    steps = [(("X", "1"), ("X", "2"), ("Y", "2")), (("X", "1"), ("X", "3"), ("Y", "2")), (("X", "1"), ("Y", "2")),
-             (("Y", "7"), ("X", "1"), ("Y", "2"))]  # fmt: skip
+    steps = [
+        (("X", "1"), ("X", "2"), ("Y", "2")),
+        (("X", "1"), ("X", "3"), ("Y", "2")),
+        (("X", "1"), ("Y", "2")),
+        (("Y", "7"), ("X", "1"), ("Y", "2")),
+    ]
     pod = env_pod(*steps[0])
     pod.metadata.managed_fields = fields.create(pod, "q", T1)
     assert env_of(pod.metadata.managed_fields, "q") == {".": {}, 'k:{"name":"X"}': {}, 'k:{"name":"Y"}': whole}
@@ -198,16 +216,32 @@ def test_what_the_strategy_resets_is_owned_by_nobody() -> None:
 
 def test_a_custom_resource_goes_by_its_own_schema() -> None:
     listed = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}}
-    schema = custom_schema({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {
-            "m": {"type": "array", "items": listed, "x-kubernetes-list-type": "map",
-                  "x-kubernetes-list-map-keys": ["k"]},
-            "s": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-            "a": {"type": "array", "items": {"type": "string"}},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"x": {"type": "string"}}},
-        }},
-    }})  # fmt: skip
+    schema = custom_schema(
+        {
+            "type": "object",
+            "properties": {
+                "spec": {
+                    "type": "object",
+                    "properties": {
+                        "m": {
+                            "type": "array",
+                            "items": listed,
+                            "x-kubernetes-list-type": "map",
+                            "x-kubernetes-list-map-keys": ["k"],
+                        },
+                        "s": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+                        "a": {"type": "array", "items": {"type": "string"}},
+                        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        "whole": {
+                            "type": "object",
+                            "x-kubernetes-map-type": "atomic",
+                            "properties": {"x": {"type": "string"}},
+                        },
+                    },
+                }
+            },
+        }
+    )
     spec = {
         "m": [{"k": "z", "v": 1}, {"k": "a"}],
         "s": ["b", "a"],

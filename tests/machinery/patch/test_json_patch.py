@@ -86,21 +86,13 @@ UNDECODABLE = "error decoding patch: json: cannot unmarshal"
             "error in add for path: '/a/x': value was not a proper array index: 'x': "
             'strconv.Atoi: parsing "x": invalid syntax',
         ),
-        (
-            {},
-            op("remove", "/a"),
-            f"error in remove for path: '/a': Unable to remove nonexistent key: a: {MISSING}",
-        ),
+        ({}, op("remove", "/a"), f"error in remove for path: '/a': Unable to remove nonexistent key: a: {MISSING}"),
         (
             {"a": [1]},
             op("remove", "/a/-2"),
             "error in remove for path: '/a/-2': Unable to access invalid index: -2: invalid index referenced",
         ),
-        (
-            {"a": []},
-            op("replace", "/a/0"),
-            f"replace operation does not apply: doc is missing key: /a/0: {MISSING}",
-        ),
+        ({"a": []}, op("replace", "/a/0"), f"replace operation does not apply: doc is missing key: /a/0: {MISSING}"),
         ({}, op("replace", "/a/b"), f"replace operation does not apply: doc is missing path: /a/b: {MISSING}"),
         ({}, op("replace", "", value=1), "replace operation value must be object or array: %!w(<nil>)"),
         ({}, op("move", "/b", from_="/a"), f"error in move for path: 'a': {NO_KEY}: a: {MISSING}"),
@@ -123,7 +115,7 @@ UNDECODABLE = "error decoding patch: json: cannot unmarshal"
         ({}, {"op": 5}, "Unexpected kind: unknown"),
         ({}, {}, "Unexpected kind: unknown"),
     ],
-)  # fmt: skip
+)
 def test_failing_operation_says_why(document, operation, error):
     before = copy.deepcopy(document)
     with pytest.raises(PatchError) as raised:
@@ -153,7 +145,7 @@ def test_copied_part_changes_alone():
     result = patched(
         {"a": {"x": [1]}}, op("add", "/a/x/-", value=2), op("copy", "/b", from_="/a"), op("remove", "/a/x/0")
     )
-    assert result == {"a": {"x": [2]}, "b": {"x": [1, 2]}}  # fmt: skip
+    assert result == {"a": {"x": [2]}, "b": {"x": [1, 2]}}
 
 
 def test_value_of_an_operation_is_not_changed_by_later_ones():
@@ -199,12 +191,7 @@ def test_many_operations_on_one_list_stay_fast():
         ("x", True, 400, f"{UNDECODABLE} string into Go value of type []handlers.jsonPatchOp"),
         ([1], True, 400, f"{UNDECODABLE} number into Go value of type handlers.jsonPatchOp"),
         ([[]], False, 400, "json: cannot unmarshal array into Go value of type jsonpatch.Operation"),
-        (
-            [{"op": 5}],
-            True,
-            400,
-            f"{UNDECODABLE} number into Go struct field jsonPatchOp.op of type string",
-        ),
+        ([{"op": 5}], True, 400, f"{UNDECODABLE} number into Go struct field jsonPatchOp.op of type string"),
         (
             [{"op": "test", "path": True}],
             True,
@@ -218,7 +205,7 @@ def test_many_operations_on_one_list_stay_fast():
             "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_patch_is_refused(patch, strict, code, message):
     with pytest.raises(StatusError) as raised:
         json_patch.decode(patch, strict=strict)

@@ -34,7 +34,7 @@ def test_selector_is_read(text, requirements):
         ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
         ("a=b=c", "invalid field selector: unescaped character in value: 61"),
     ],
-)  # fmt: skip
+)
 def test_unreadable_selector_says_why(text, error):
     with pytest.raises(SelectorError) as raised:
         parse(text)

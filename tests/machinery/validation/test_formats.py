@@ -246,10 +246,19 @@ def test_long_names_are_judged_as_short_ones(text):
 
 
 PATTERNS = [
-    formats._LABEL, formats._DNS1035_LABEL, formats._QUALIFIED_NAME, formats._LABEL_VALUE, formats._C_IDENTIFIER,
-    formats._HTTP_HEADER_NAME, formats._ENV_VAR_NAME, formats._CONFIG_MAP_KEY, "[-a-z0-9]+", "[ -<>-~]*",
-    conditions._REASON, domains._HTTP_PATH,
-]  # fmt: skip
+    formats._LABEL,
+    formats._DNS1035_LABEL,
+    formats._QUALIFIED_NAME,
+    formats._LABEL_VALUE,
+    formats._C_IDENTIFIER,
+    formats._HTTP_HEADER_NAME,
+    formats._ENV_VAR_NAME,
+    formats._CONFIG_MAP_KEY,
+    "[-a-z0-9]+",
+    "[ -<>-~]*",
+    conditions._REASON,
+    domains._HTTP_PATH,
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

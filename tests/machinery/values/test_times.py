@@ -99,11 +99,23 @@ def test_the_present_is_canonical() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        (-2, "<invalid>"), (-1, "0s"), (119, "119s"), (120, "2m"), (121, "2m1s"), (600, "10m"), (10800, "3h"),
-        (10860, "3h1m"), (28800, "8h"), (172800, "2d"), (176400, "2d1h"), (691200, "8d"), (63072000, "2y"),
-        (63158400, "2y1d"), (252288000, "8y"),
+        (-2, "<invalid>"),
+        (-1, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (121, "2m1s"),
+        (600, "10m"),
+        (10800, "3h"),
+        (10860, "3h1m"),
+        (28800, "8h"),
+        (172800, "2d"),
+        (176400, "2d1h"),
+        (691200, "8d"),
+        (63072000, "2y"),
+        (63158400, "2y1d"),
+        (252288000, "8y"),
     ],
-)  # fmt: skip
+)
 def test_ages_have_two_or_three_figures(seconds: int, expected: str) -> None:
     assert human_duration(seconds) == expected
 
@@ -131,12 +143,17 @@ def test_the_age_of_what_has_no_time_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("text", "nanoseconds", "printed"),
     [
-        ("1h", 3_600_000_000_000, "1h0m0s"), ("1.5s", 1_500_000_000, "1.5s"), ("0", 0, "0s"),
-        ("-1m30s", -90 * 10**9, "-1m30s"), ("3us", 3000, "3µs"), ("100ns", 100, "100ns"),
-        ("1500us", 1_500_000, "1.5ms"), (".5s", 500_000_000, "500ms"),
+        ("1h", 3_600_000_000_000, "1h0m0s"),
+        ("1.5s", 1_500_000_000, "1.5s"),
+        ("0", 0, "0s"),
+        ("-1m30s", -90 * 10**9, "-1m30s"),
+        ("3us", 3000, "3µs"),
+        ("100ns", 100, "100ns"),
+        ("1500us", 1_500_000, "1.5ms"),
+        (".5s", 500_000_000, "500ms"),
         ("9223372036854775807ns", 2**63 - 1, "2562047h47m16.854775807s"),
     ],
-)  # fmt: skip
+)
 def test_durations_are_read_and_printed_as_go_does(text: str, nanoseconds: int, printed: str) -> None:
     assert parse_duration(text) == nanoseconds
     assert format_duration(nanoseconds) == printed

@@ -24,9 +24,7 @@ def _server_context(certificate: Certificate) -> ssl.SSLContext:
     return context
 
 
-async def test_tls_goes_through_tls(
-    origin: Origin, certificate: Certificate, client_context: Contexts
-) -> None:  # fmt: skip
+async def test_tls_goes_through_tls(origin: Origin, certificate: Certificate, client_context: Contexts) -> None:
     gateway, events, context = Gateway(origin), Events(), client_context()
     async with gateway.serving(_server_context(certificate)):
         proxy = TLSProxy("127.0.0.1", gateway.port, f"127.0.0.1:{gateway.port}", client_context(), "localhost")
@@ -69,7 +67,7 @@ async def test_what_was_judged_is_what_is_asked_for(origin: Origin, client_conte
 )
 async def test_a_proxy_that_does_not_lead_on_is_told_of(
     origin: Origin, client_context: Contexts, tmp_path: Path, said: bytes, text: str
-) -> None:  # fmt: skip
+) -> None:
     gateway, events = Gateway(origin), Events()
     gateway.answer = said
     path = str(tmp_path / "s")
@@ -92,7 +90,7 @@ async def test_a_proxy_that_cannot_be_reached_is_told_of(client_context: Context
 
 async def test_a_proxy_must_show_its_certificate(
     origin: Origin, certificate: Certificate, client_context: Contexts
-) -> None:  # fmt: skip
+) -> None:
     gateway, events = Gateway(origin), Events()
     async with gateway.serving(_server_context(certificate)):
         proxy = TLSProxy("127.0.0.1", gateway.port, "p", client_context(), "other.example.org")

@@ -62,9 +62,7 @@ async def test_tls_goes_through_and_connections_are_kept(origin: Origin, client_
         ({"ends": True}, "tunnel closed"),
     ],
 )
-async def test_a_proxy_that_does_not_lead_on_is_told_of(
-    behaviour: dict[str, object], told: str, path: Path
-) -> None:  # fmt: skip
+async def test_a_proxy_that_does_not_lead_on_is_told_of(behaviour: dict[str, object], told: str, path: Path) -> None:
     events = Events()
     async with KonnectivityProxy(0, **behaviour).serving_at(path):  # type: ignore[arg-type]
         with pytest.raises(DialError) as caught:

@@ -29,9 +29,12 @@ class Issuer:
 
     @staticmethod
     def signed(
-        name: x509.Name, key: ec.EllipticCurvePrivateKey, signer: Issuer, *extensions: x509.ExtensionType,
+        name: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        signer: Issuer,
+        *extensions: x509.ExtensionType,
         late: datetime.timedelta = datetime.timedelta(),
-    ) -> x509.Certificate:  # fmt: skip
+    ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC) - late
         builder = (
             x509.CertificateBuilder()
@@ -143,15 +146,23 @@ REFUSED = "tls: failed to verify certificate: x509: "
     ("common_name", "names", "asked", "text"),
     [
         ("x", ["foo.bar", "foo"], "hook", "certificate is valid for foo.bar, foo, not hook"),
-        ("x", ["foo.bar"], "127.0.0.1",
-         "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"),
+        (
+            "x",
+            ["foo.bar"],
+            "127.0.0.1",
+            "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
+        ),
         ("hook", [], "hook", "certificate relies on legacy Common Name field, use SANs instead"),
         ("*.a.svc", [], "hook.a.svc", "certificate relies on legacy Common Name field, use SANs instead"),
         ("other", [], "hook", "certificate is not valid for any names, but wanted to match hook"),
-        ("x", [f"n{number}" for number in range(100)], "hook",
-         "certificate is valid for 100 names, but none matched hook"),
+        (
+            "x",
+            [f"n{number}" for number in range(100)],
+            "hook",
+            "certificate is valid for 100 names, but none matched hook",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_certificate_for_other_names_is_told_with_these(
     tmp_path: Path, common_name: str, names: list[str], asked: str, text: str
 ) -> None:

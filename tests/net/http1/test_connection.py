@@ -197,7 +197,7 @@ async def test_a_header_that_would_split_the_response_is_not_sent(serve, http1, 
         (b"GET / HTTP/1.1\r\nHost: a\r\nx: " + b"y" * 3000, 431, b"431 Request Header Fields Too Large"),
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"x: y\r\n" * 20 + b"\r\n", 431, b"431 Request Header Fields Too Large"),
     ],
-)  # fmt: skip
+)
 async def test_malformed_requests_are_refused_and_the_connection_closed(serve, http1, request_bytes, status, text):
     limits = Limits(max_header_bytes=2048, max_header_count=10, linger=0.05)
     client = await http1(await serve(echo, limits=limits))
@@ -407,8 +407,9 @@ async def test_the_standard_librarys_client_is_served(serve, authority):
 
     def ask() -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*server.address)
-        connection.request("POST", "/p", body=iter([b"a", b"b"]), headers={"Transfer-Encoding": "chunked"},
-                           encode_chunked=True)  # fmt: skip
+        connection.request(
+            "POST", "/p", body=iter([b"a", b"b"]), headers={"Transfer-Encoding": "chunked"}, encode_chunked=True
+        )
         response = connection.getresponse()
         result = response.status, response.read()
         connection.close()

@@ -27,42 +27,119 @@ CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
 UNSUPPORTED = "501 Not Implemented", "Unsupported transfer encoding"
 VERSION = ("505 HTTP Version Not Supported: unsupported protocol version",) * 2
 REFUSED: dict[bytes, str | tuple[str, str]] = {
-    **{post(TE + value + b"\r\n", CHUNKS): UNSUPPORTED for value in (
-        b"gzip, chunked", b"gzip", b"identity", b"", b"chunked, chunked", b"chunked;x=y", b"xchunked", b",chunked",
-        b"chunked\r\nTransfer-Encoding: chunked", b"gzip\r\nContent-Length: 3", "chun\u212aed".encode(),
-        b"chunked\r\n ",
-    )},
-    **{post(b"Content-Length: " + value + b"\r\n", b"abc"): BAD for value in (
-        b"-1", b"+3", b"0x3", b"", b"3_0", b"3, 3", b"3\r\nContent-Length: 4", b"9223372036854775808", b"9" * 40,
-        "３".encode(), b"x\r\nTransfer-Encoding: chunked",
-    )},
+    **{
+        post(TE + value + b"\r\n", CHUNKS): UNSUPPORTED
+        for value in (
+            b"gzip, chunked",
+            b"gzip",
+            b"identity",
+            b"",
+            b"chunked, chunked",
+            b"chunked;x=y",
+            b"xchunked",
+            b",chunked",
+            b"chunked\r\nTransfer-Encoding: chunked",
+            b"gzip\r\nContent-Length: 3",
+            "chun\u212aed".encode(),
+            b"chunked\r\n ",
+        )
+    },
+    **{
+        post(b"Content-Length: " + value + b"\r\n", b"abc"): BAD
+        for value in (
+            b"-1",
+            b"+3",
+            b"0x3",
+            b"",
+            b"3_0",
+            b"3, 3",
+            b"3\r\nContent-Length: 4",
+            b"9223372036854775808",
+            b"9" * 40,
+            "３".encode(),
+            b"x\r\nTransfer-Encoding: chunked",
+        )
+    },
     post(TE + b"chunked\r\nTrailer: Content-Length\r\n", CHUNKS): BAD,
     post(TE + b"\x0bchunked\r\n", CHUNKS): BAD,
-    **{line + b"\r\n" + HOST + b"\r\n": BAD for line in (
-        b"GET  / HTTP/1.1", b"GET /  HTTP/1.1", b"GET / HTTP/1.1 ", b" GET / HTTP/1.1", b"GET\t/\tHTTP/1.1", b"GET",
-        b"", b"\r\nGET / HTTP/1.1", b"\nGET / HTTP/1.1", b"GET /", b"GET / ", b"G(T / HTTP/1.1", b" / HTTP/1.1",
-        b"GET / HTTP/1", b"GET / HTTP/1.", b"GET / HTTP/1.10", b"GET / HTTP/01.1", b"GET / http/1.1",
-        b"GET / RTSP/1.0", b"SOURCE / ICE/1.0", b"GET / HTTP/1.1\r",
-    )},
-    **{get(target): BAD for target in (
-        b"/\x00", b"/\x01", b"/\x7f", b"/%zz", b"/a%2", b"a", b"?a", b"://a/b", b"http://a:x/b", b"http://a[b/c",
-        b"http://a b/c", b"http://[::1/b", b"http://[a]/b", b"http://u v@a/b",
-    )},
+    **{
+        line + b"\r\n" + HOST + b"\r\n": BAD
+        for line in (
+            b"GET  / HTTP/1.1",
+            b"GET /  HTTP/1.1",
+            b"GET / HTTP/1.1 ",
+            b" GET / HTTP/1.1",
+            b"GET\t/\tHTTP/1.1",
+            b"GET",
+            b"",
+            b"\r\nGET / HTTP/1.1",
+            b"\nGET / HTTP/1.1",
+            b"GET /",
+            b"GET / ",
+            b"G(T / HTTP/1.1",
+            b" / HTTP/1.1",
+            b"GET / HTTP/1",
+            b"GET / HTTP/1.",
+            b"GET / HTTP/1.10",
+            b"GET / HTTP/01.1",
+            b"GET / http/1.1",
+            b"GET / RTSP/1.0",
+            b"SOURCE / ICE/1.0",
+            b"GET / HTTP/1.1\r",
+        )
+    },
+    **{
+        get(target): BAD
+        for target in (
+            b"/\x00",
+            b"/\x01",
+            b"/\x7f",
+            b"/%zz",
+            b"/a%2",
+            b"a",
+            b"?a",
+            b"://a/b",
+            b"http://a:x/b",
+            b"http://a[b/c",
+            b"http://a b/c",
+            b"http://[::1/b",
+            b"http://[a]/b",
+            b"http://u v@a/b",
+        )
+    },
     **{get(version=version): VERSION for version in (b"HTTP/0.9", b"HTTP/2.0", b"HTTP/2.1", b"HTTP/3.0")},
-    **{get(fields=HOST + field): BAD for field in (
-        b"A: b\rc\r\n", b"A: b\r\r\n", b"A\t: b\r\n", b": b\r\n", b"abc\r\n", b"A(: b\r\n", b"A@: b\r\n", b"A/b: c\r\n",
-        b"A\xff: b\r\n", "é: b\r\n".encode(), b"A\x00: b\r\n", b"A: b\x00c\r\n", b"A: b\x01c\r\n", b"A: b\x7fc\r\n",
-        b"A: b\x0bc\r\n", HOST,
-    )},
+    **{
+        get(fields=HOST + field): BAD
+        for field in (
+            b"A: b\rc\r\n",
+            b"A: b\r\r\n",
+            b"A\t: b\r\n",
+            b": b\r\n",
+            b"abc\r\n",
+            b"A(: b\r\n",
+            b"A@: b\r\n",
+            b"A/b: c\r\n",
+            b"A\xff: b\r\n",
+            "é: b\r\n".encode(),
+            b"A\x00: b\r\n",
+            b"A: b\x00c\r\n",
+            b"A: b\x01c\r\n",
+            b"A: b\x7fc\r\n",
+            b"A: b\x0bc\r\n",
+            HOST,
+        )
+    },
     get(fields=b" Host: a\r\n"): BAD,
     **{get(fields=HOST + field): BAD for field in (b"A\r\n b: c\r\n", b"Transfer-Encoding\r\n : chunked\r\n")},
     get(fields=HOST + b"A : b\r\n"): (f"{BAD}: invalid header name",) * 2,
     **{get(fields=fields): (f"{BAD}: missing required Host header",) * 2 for fields in (b"", b"Host : a\r\n")},
-    **{get(fields=b"Host: a" + char.encode("latin-1") + b"b\r\n"): (f"{BAD}: malformed Host header",) * 2
-       for char in "\"#/<>?@\\^`{|} \t\xff"},
+    **{
+        get(fields=b"Host: a" + char.encode("latin-1") + b"b\r\n"): (f"{BAD}: malformed Host header",) * 2
+        for char in '"#/<>?@\\^`{|} \t\xff'
+    },
     get(fields=b"Host: a\r\n b\r\n"): (f"{BAD}: malformed Host header",) * 2,
     b"GET /version\r\n": BAD,
-}  # fmt: skip
+}
 
 
 async def tell(request: Request) -> Response:
@@ -80,8 +157,10 @@ async def test_what_go_refuses_is_refused_in_its_words(serve, http1, sent):
     client.send(sent)
     head, _, body = (await client.rest()).partition(b"\r\n\r\n")
     assert head.decode().split("\r\n") == [
-        f"HTTP/1.1 {status}", "Content-Type: text/plain; charset=utf-8", "Connection: close"
-    ]  # fmt: skip
+        f"HTTP/1.1 {status}",
+        "Content-Type: text/plain; charset=utf-8",
+        "Connection: close",
+    ]
     assert body.decode() == text
 
 
@@ -165,10 +244,21 @@ async def test_line_ends_behind_a_post_are_passed_over(serve, http1):
     assert (await client.response())[2].startswith(b"GET /c")
 
 
-@pytest.mark.parametrize("trailer", [
-    b"\r\n", b"\n", b"A: b\r\n\r\n", b"A: b\n\r\n", b"A: b\r\n\n", b"A: b\n\n", b"A: b\r\n c\r\n\r\n",
-    b"A: b\r\n\t\n\n", b"A : b\r\n\r\n", b"A:b\n" * 1010 + b"\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "trailer",
+    [
+        b"\r\n",
+        b"\n",
+        b"A: b\r\n\r\n",
+        b"A: b\n\r\n",
+        b"A: b\r\n\n",
+        b"A: b\n\n",
+        b"A: b\r\n c\r\n\r\n",
+        b"A: b\r\n\t\n\n",
+        b"A : b\r\n\r\n",
+        b"A:b\n" * 1010 + b"\n",
+    ],
+)
 async def test_a_trailer_ends_with_its_first_empty_line(serve, http1, trailer):
     client = await http1(await serve(tell, limits=QUICK))
     client.send(

@@ -54,16 +54,20 @@ CONNECTION_FAULTS = {
     "window update on an idle stream": (frames.window_update(5, 1), ErrorCode.PROTOCOL_ERROR),
     "connection window overflow": (frames.window_update(0, (1 << 31) - 1), ErrorCode.FLOW_CONTROL_ERROR),
     "continuation of nothing": (F(frames.CONTINUATION, 4, 1, b"\x82"), ErrorCode.PROTOCOL_ERROR),
-    "headers interrupted": (F(frames.HEADERS, 0, 1, b"\x82") + F(frames.PING, 0, 0, bytes(8)),
-                            ErrorCode.PROTOCOL_ERROR),
-    "continuation of another stream": (F(frames.HEADERS, 0, 1, b"\x82") + F(frames.CONTINUATION, 4, 3, b"\x84"),
-                                       ErrorCode.PROTOCOL_ERROR),
+    "headers interrupted": (
+        F(frames.HEADERS, 0, 1, b"\x82") + F(frames.PING, 0, 0, bytes(8)),
+        ErrorCode.PROTOCOL_ERROR,
+    ),
+    "continuation of another stream": (
+        F(frames.HEADERS, 0, 1, b"\x82") + F(frames.CONTINUATION, 4, 3, b"\x84"),
+        ErrorCode.PROTOCOL_ERROR,
+    ),
     "block that cannot be decoded": (F(frames.HEADERS, 5, 1, b"\xff\xff\xff\xff\xff\xff"), ErrorCode.COMPRESSION_ERROR),
     "literal without a value": (F(frames.HEADERS, 5, 1, b"\x0f\x0d"), ErrorCode.COMPRESSION_ERROR),
     "literal without a name": (F(frames.HEADERS, 5, 1, b"\x40"), ErrorCode.COMPRESSION_ERROR),
     "string longer than the block": (F(frames.HEADERS, 5, 1, b"\x04\x7f\xff\xff\xff\x0f"), ErrorCode.COMPRESSION_ERROR),
     "index that is not in the table": (F(frames.HEADERS, 5, 1, b"\xbe"), ErrorCode.COMPRESSION_ERROR),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CONNECTION_FAULTS)

@@ -17,9 +17,12 @@ from steersman.net.server import HttpServer
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 
 HELLO = {
-    "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-version": "13",
-    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "origin": "https://example.com",
-}  # fmt: skip
+    "upgrade": "websocket",
+    "connection": "keep-alive, Upgrade",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "origin": "https://example.com",
+}
 
 
 class Told:
@@ -203,7 +206,7 @@ async def test_a_client_without_an_origin_is_refused(serve) -> None:
         ({"sec-websocket-protocol": "a, b"}, 400, b""),
         ({"sec-websocket-protocol": "a"}, 101, b""),
     ],
-)  # fmt: skip
+)
 def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
     answer = handshake(Headers.of({**HELLO, **change}.items()))
     assert (answer.status, answer.body) == (status, body)

@@ -176,10 +176,11 @@ def test_a_readiness_probe_has_to_fail_and_succeed_as_often_as_it_says(action: d
 
 def test_other_probes_wait_for_the_one_of_the_start() -> None:
     it = Living(
-        startup_probe=probe(**HTTP), liveness_probe=probe(**HTTP),
+        startup_probe=probe(**HTTP),
+        liveness_probe=probe(**HTTP),
         readiness_probe=probe(initial_delay_seconds=3, **HTTP),
         annotations={"fails-startup": "true", "fails-liveness": "true"},
-    ).look()  # fmt: skip
+    ).look()
     assert it.told[4:] == [("Unhealthy", "Startup probe failed: HTTP probe failed with statuscode: 500")]
     it.until(20)
     assert ("Killing", "Container c failed startup probe, will be restarted") in it.told
@@ -381,8 +382,9 @@ def test_a_container_that_cannot_be_made_is_tried_again_after_a_while() -> None:
 def test_an_image_may_have_to_be_there_already() -> None:
     it = Living(image="nginx:1", image_pull_policy="Never").look()
     assert it.told[0] == (
-        "Pulled", 'Container image "nginx:1" already present on machine and can be accessed by the pod'
-    )  # fmt: skip
+        "Pulled",
+        'Container image "nginx:1" already present on machine and can be accessed by the pod',
+    )
     it = Living(image="nginx:1", image_pull_policy="Never", annotations={"pull-error": "true"}).look()
     text = 'Container image "nginx:1" is not present with pull policy of Never'
     assert (it.state, it.message) == ("ErrImageNeverPull", text)

@@ -29,14 +29,24 @@ class Node:
         self.client: Client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
 
     async def pod(
-        self, name: str, *command: str, ports: tuple[int, ...] = (), annotations: dict[str, str] | None = None,
-        image: str = "x", labels: dict[str, str] | None = None, restart_policy: str = "Always", **more: Any,
-    ) -> Pod:  # fmt: skip
+        self,
+        name: str,
+        *command: str,
+        ports: tuple[int, ...] = (),
+        annotations: dict[str, str] | None = None,
+        image: str = "x",
+        labels: dict[str, str] | None = None,
+        restart_policy: str = "Always",
+        **more: Any,
+    ) -> Pod:
         """Makes a pod that runs."""
         container = Container(
-            name="c", image=image, command=list(command), ports=[ContainerPort(container_port=each) for each in ports],
+            name="c",
+            image=image,
+            command=list(command),
+            ports=[ContainerPort(container_port=each) for each in ports],
             **more,
-        )  # fmt: skip
+        )
         metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {}, labels=labels or {})
 
         async def made() -> bool:
@@ -74,8 +84,13 @@ class Node:
     async def spdy(self, target: str, protocol: str = "v4.channel.k8s.io") -> Session:
         """A session with the kubelet."""
         connection = await self.connect(KUBELET)
-        fields = [("Host", "node"), ("Connection", "Upgrade"), ("Upgrade", PROTOCOL),
-                  ("X-Stream-Protocol-Version", protocol), ("Content-Length", "0")]  # fmt: skip
+        fields = [
+            ("Host", "node"),
+            ("Connection", "Upgrade"),
+            ("Upgrade", PROTOCOL),
+            ("X-Stream-Protocol-Version", protocol),
+            ("Content-Length", "0"),
+        ]
         answer = await send(connection, "POST", target, fields)
         assert answer.status == 101, await answer.read(10_000)
         assert answer.header("x-stream-protocol-version") == protocol

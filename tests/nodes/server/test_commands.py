@@ -137,12 +137,20 @@ async def test_in_a_script_a_program_that_is_not_there_is_not_found_wherever_it_
 
 async def test_a_container_for_debugging_sees_the_processes_of_its_target(node: Node) -> None:
     await node.pod("p", "sleep", "1000")
-    debugger = {"name": "d", "image": "busybox", "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
-                "targetContainerName": "c"}  # fmt: skip
+    debugger = {
+        "name": "d",
+        "image": "busybox",
+        "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
+        "targetContainerName": "c",
+    }
     await node.client.change(
-        PODS, "p", "default", {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers",
+        PODS,
+        "p",
+        "default",
+        {"spec": {"ephemeralContainers": [debugger]}},
+        subresource="ephemeralcontainers",
         media="application/strategic-merge-patch+json",
-    )  # fmt: skip
+    )
 
     async def ended() -> bool:
         statuses = (await node.client.get(PODS, "p", "default")).status.ephemeral_container_statuses

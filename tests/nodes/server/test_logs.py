@@ -107,8 +107,12 @@ async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> Non
 
 async def test_a_log_of_what_is_silent_ends_at_once(node: Node) -> None:
     await node.pod("p", "sh", "-c", "echo one; while true; do sleep 3600; done")
-    await node.pod("q", annotations={f"simulation.steersman.dev/{key}": value
-                                     for key, value in {"logs": "\n", "log-every": "1s"}.items()})  # fmt: skip
+    await node.pod(
+        "q",
+        annotations={
+            f"simulation.steersman.dev/{key}": value for key, value in {"logs": "\n", "log-every": "1s"}.items()
+        },
+    )
     async with asyncio.timeout(5):
         assert (await node.logs("p"), await node.logs("q")) == ("one\n", "")
 
@@ -135,17 +139,26 @@ async def test_what_is_no_log_is_refused(node: Node) -> None:
     assert answer.status == 400
 
 
-@pytest.mark.parametrize(("status", "text"), [
-    (None, "is not available"),
-    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="PodInitializing"))),
-     "is waiting to start: PodInitializing"),
-    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ErrImagePull"))),
-     "is waiting to start: image can't be pulled"),
-    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"))),
-     "is waiting to start: trying and failing to pull image"),
-    (ContainerStatus(), "is waiting to start - no logs yet"),
-    (ContainerStatus(state=ContainerState(terminated=ContainerStateTerminated())), "is terminated"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (None, "is not available"),
+        (
+            ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="PodInitializing"))),
+            "is waiting to start: PodInitializing",
+        ),
+        (
+            ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ErrImagePull"))),
+            "is waiting to start: image can't be pulled",
+        ),
+        (
+            ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"))),
+            "is waiting to start: trying and failing to pull image",
+        ),
+        (ContainerStatus(), "is waiting to start - no logs yet"),
+        (ContainerStatus(state=ContainerState(terminated=ContainerStateTerminated())), "is terminated"),
+    ],
+)
 def test_why_there_is_no_log(status: ContainerStatus | None, text: str) -> None:
     with pytest.raises(NoLogs) as why:
         run_of(Pod(metadata=ObjectMeta(name="p")), "c", status, previous=False)

@@ -74,11 +74,17 @@ async def test_a_port_of_a_node_is_answered_by_the_pod_that_has_it(node: Node) -
     assert b"Pod: default/c-own\n" in await answer.read(1000)
 
 
-@pytest.mark.parametrize(("args", "path", "answer"), [
-    (["serve-hostname"], "", b"p"), (["netexec"], "hostname", b"p"), (["netexec"], "echo?msg=hello", b"hello"),
-    (["netexec"], "serverport", b"8080"), (["porter"], "", b"here"),
-    (["porter", "--json-response"], "x", b'{"Method":"GET","Body":"here"}'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "path", "answer"),
+    [
+        (["serve-hostname"], "", b"p"),
+        (["netexec"], "hostname", b"p"),
+        (["netexec"], "echo?msg=hello", b"hello"),
+        (["netexec"], "serverport", b"8080"),
+        (["porter"], "", b"here"),
+        (["porter", "--json-response"], "x", b'{"Method":"GET","Body":"here"}'),
+    ],
+)
 async def test_agnhost_answers_what_it_is_told_to(node: Node, args: list[str], path: str, answer: bytes) -> None:
     env = [EnvVar(name="SERVE_PORT_8080", value="here")]
     await node.pod("p", image="registry.k8s.io/e2e-test-images/agnhost:2.59", args=args, env=env)
@@ -121,8 +127,10 @@ async def test_a_node_tells_of_itself(node: Node) -> None:
 async def test_a_nodes_port_obeys_the_api_server_alone(node: Node) -> None:
     """A pod in the network of its node has the node's address: nobody may ask the kubelet through it."""
     await node.pod("victim")
-    spec = PodSpec(host_network=True, containers=[Container(name="c", image="x", ports=[ContainerPort(
-        container_port=10250, host_port=10250)])])  # fmt: skip
+    spec = PodSpec(
+        host_network=True,
+        containers=[Container(name="c", image="x", ports=[ContainerPort(container_port=10250, host_port=10250)])],
+    )
     await node.client.create(PODS, Pod(metadata=ObjectMeta(name="host", namespace="default"), spec=spec))
 
     async def runs() -> bool:
@@ -203,9 +211,14 @@ async def test_ports_are_forwarded(node: Node) -> None:
 async def websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
     """A WebSocket to the kubelet, and what has come of it."""
     connection = await node.connect(KUBELET)
-    fields = [("Host", "node"), ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-              ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
-              ("Sec-WebSocket-Protocol", "v4.channel.k8s.io")]  # fmt: skip
+    fields = [
+        ("Host", "node"),
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+        ("Sec-WebSocket-Protocol", "v4.channel.k8s.io"),
+    ]
     answer = await send(connection, "GET", target, fields)
     assert answer.status == 101
     return connection, answer.leftover
@@ -290,10 +303,15 @@ async def _served_by_a_pod(node: Node, name: str) -> Pod:
     port = ServicePort(name="https", port=443)
     await node.client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[port])))
     metadata = ObjectMeta(name=name, namespace="default", labels={"kubernetes.io/service-name": name})
-    await node.client.create(ENDPOINT_SLICES, EndpointSlice(
-        metadata=metadata, address_type="IPv4", endpoints=[Endpoint(addresses=[pod.status.pod_ip])],
-        ports=[EndpointPort(name="https", port=8443)],
-    ))  # fmt: skip
+    await node.client.create(
+        ENDPOINT_SLICES,
+        EndpointSlice(
+            metadata=metadata,
+            address_type="IPv4",
+            endpoints=[Endpoint(addresses=[pod.status.pod_ip])],
+            ports=[EndpointPort(name="https", port=8443)],
+        ),
+    )
     return pod
 
 
@@ -301,9 +319,13 @@ async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> No
     await _served_by_a_pod(node, "api")
     service = ServiceReference(namespace="default", name="api", port=443)
     spec = APIServiceSpec(
-        group="example.com", version="v1", service=service, insecure_skip_tls_verify=True, group_priority_minimum=100,
+        group="example.com",
+        version="v1",
+        service=service,
+        insecure_skip_tls_verify=True,
+        group_priority_minimum=100,
         version_priority=10,
-    )  # fmt: skip
+    )
     await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.example.com"), spec=spec))
 
     async def answered() -> bool:

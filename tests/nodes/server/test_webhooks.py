@@ -52,10 +52,22 @@ from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
 CERTGEN = "registry.k8s.io/ingress-nginx/kube-webhook-certgen:v1.5.2"
-PATCH = ["patch", "--webhook-name=w", "--namespace=default", "--secret-name=certs", "--patch-mutating=false",
-         "--patch-failure-policy=Fail"]  # fmt: skip
-CREATE = ["create", "--host=w,w.default.svc", "--namespace=default", "--secret-name=certs", "--cert-name=tls.crt",
-          "--key-name=tls.key"]  # fmt: skip
+PATCH = [
+    "patch",
+    "--webhook-name=w",
+    "--namespace=default",
+    "--secret-name=certs",
+    "--patch-mutating=false",
+    "--patch-failure-policy=Fail",
+]
+CREATE = [
+    "create",
+    "--host=w,w.default.svc",
+    "--namespace=default",
+    "--secret-name=certs",
+    "--cert-name=tls.crt",
+    "--key-name=tls.key",
+]
 
 
 async def allow_accounts(node: Node) -> None:
@@ -63,22 +75,27 @@ async def allow_accounts(node: Node) -> None:
     rules = [
         PolicyRule(api_groups=[""], resources=["secrets"], verbs=["get", "create"]),
         PolicyRule(
-            api_groups=["admissionregistration.k8s.io"], resources=["validatingwebhookconfigurations"],
+            api_groups=["admissionregistration.k8s.io"],
+            resources=["validatingwebhookconfigurations"],
             verbs=["get", "update"],
         ),
         PolicyRule(api_groups=["apiregistration.k8s.io"], resources=["apiservices"], verbs=["get", "update"]),
-    ]  # fmt: skip
+    ]
     await node.client.create(CLUSTER_ROLES, ClusterRole(metadata=ObjectMeta(name="accounts"), rules=rules))
     subject = Subject(kind="ServiceAccount", name="default", namespace="default")
-    await node.client.create(CLUSTER_ROLE_BINDINGS, ClusterRoleBinding(
-        metadata=ObjectMeta(name="accounts"), subjects=[subject],
-        role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="accounts"),
-    ))  # fmt: skip
+    await node.client.create(
+        CLUSTER_ROLE_BINDINGS,
+        ClusterRoleBinding(
+            metadata=ObjectMeta(name="accounts"),
+            subjects=[subject],
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="accounts"),
+        ),
+    )
 
 
 async def ended(
     node: Node, name: str, image: str, args: list[str], *, command: Sequence[str] = (), env: Sequence[EnvVar] = ()
-) -> Pod:  # fmt: skip
+) -> Pod:
     """A pod that runs once, when it has ended."""
     await node.pod(name, *command, image=image, args=args, env=list(env), restart_policy="Never")
 
@@ -94,12 +111,22 @@ async def ended(
 async def configure(node: Node, authority: bytes) -> None:
     rule = RuleWithOperations(operations=["CREATE"], api_groups=[""], api_versions=["v1"], resources=["configmaps"])
     config = WebhookClientConfig(service=ServiceReference(namespace="default", name="w"), ca_bundle=authority)
-    await node.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, ValidatingWebhookConfiguration(
-        metadata=ObjectMeta(name="w"), webhooks=[ValidatingWebhook(
-            name="w.example.com", client_config=config, rules=[rule], side_effects="None",
-            admission_review_versions=["v1"], timeout_seconds=5,
-        )],
-    ))  # fmt: skip
+    await node.client.create(
+        VALIDATING_WEBHOOK_CONFIGURATIONS,
+        ValidatingWebhookConfiguration(
+            metadata=ObjectMeta(name="w"),
+            webhooks=[
+                ValidatingWebhook(
+                    name="w.example.com",
+                    client_config=config,
+                    rules=[rule],
+                    side_effects="None",
+                    admission_review_versions=["v1"],
+                    timeout_seconds=5,
+                )
+            ],
+        ),
+    )
 
 
 async def test_a_chart_s_job_leaves_its_secret_and_patches_its_webhooks(node: Node) -> None:
@@ -135,9 +162,13 @@ async def test_its_command_names_variables_and_values_apart(node: Node) -> None:
 async def test_it_patches_an_api_service(node: Node) -> None:
     await allow_accounts(node)
     spec = APIServiceSpec(
-        group="things.example.com", version="v1", group_priority_minimum=1000, version_priority=15,
-        service=APIServiceReference(namespace="default", name="w"), insecure_skip_tls_verify=True,
-    )  # fmt: skip
+        group="things.example.com",
+        version="v1",
+        group_priority_minimum=1000,
+        version_priority=15,
+        service=APIServiceReference(namespace="default", name="w"),
+        insecure_skip_tls_verify=True,
+    )
     await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
     secret = Secret(metadata=ObjectMeta(name="certs", namespace="default"), data={"ca": certificates_of(["w"])[0]})
     await node.client.create(SECRETS, secret)
@@ -166,8 +197,9 @@ async def test_the_jobs_of_envoy_gateway_and_argo_cd_leave_their_secrets(node: N
     made = {each.metadata.name: each for each in (await node.client.list(SECRETS, "default")).items}
     assert {name: sorted(each.data) for name, each in made.items()} == {
         **{each: ["ca.crt", "tls.crt", "tls.key"] for each in ("envoy", "envoy-gateway", "envoy-rate-limit")},
-        "envoy-oidc-hmac": ["hmac-secret"], "argocd-redis": ["auth"],
-    }  # fmt: skip
+        "envoy-oidc-hmac": ["hmac-secret"],
+        "argocd-redis": ["auth"],
+    }
     authority, certificate = (
         x509.load_pem_x509_certificate(made["envoy-gateway"].data[each]) for each in ("ca.crt", "tls.crt")
     )
@@ -186,9 +218,12 @@ async def test_it_does_so_with_the_rights_of_its_account(node: Node) -> None:
 async def serve(node: Node, annotations: dict[str, str]) -> None:
     await node.pod("web", ports=(8443,), annotations=annotations, labels={"app": "w"})
     ports = [ServicePort(port=443, target_port=8443)]
-    await node.client.create(SERVICES, Service(
-        metadata=ObjectMeta(name="w", namespace="default"), spec=ServiceSpec(selector={"app": "w"}, ports=ports)
-    ))  # fmt: skip
+    await node.client.create(
+        SERVICES,
+        Service(
+            metadata=ObjectMeta(name="w", namespace="default"), spec=ServiceSpec(selector={"app": "w"}, ports=ports)
+        ),
+    )
 
 
 async def make(node: Node, name: str) -> None:
@@ -227,9 +262,13 @@ async def test_a_switch_has_it_allow(node: Node) -> None:
 async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
     await serve(node, {"simulation.steersman.dev/webhooks": "allow"})
     spec = APIServiceSpec(
-        group="things.example.com", version="v1", group_priority_minimum=1000, version_priority=15,
-        service=APIServiceReference(namespace="default", name="w"), insecure_skip_tls_verify=True,
-    )  # fmt: skip
+        group="things.example.com",
+        version="v1",
+        group_priority_minimum=1000,
+        version_priority=15,
+        service=APIServiceReference(namespace="default", name="w"),
+        insecure_skip_tls_verify=True,
+    )
     await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
 
     async def is_available() -> bool:

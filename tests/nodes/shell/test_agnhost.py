@@ -39,16 +39,21 @@ def test_it_says_with_what_it_was_called() -> None:
     assert run("/agnhost-2", "entrypoint-tester").out == "[/agnhost-2 entrypoint-tester]\n"
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["--file_content=/cfg/a"], 'content of file "/cfg/a": 1\n'),
-    (["--file_mode=/cfg/a"], 'mode of file "/cfg/a": -r--------\n'),
-    (["--file_mode", "/scratch"], 'mode of file "/scratch": drwxrwxrwx\n'),
-    (["--file_perm=/scratch"], 'perms of file "/scratch": -rwxrwxrwx\n'),
-    (["--fs_type=/scratch"], 'mount type of "/scratch": tmpfs\n'),
-    (["--fs_type=/cfg"], 'mount type of "/cfg": 61267\n'),
-    (["--file_perm=/scratch/new", "--new_file_0660=/scratch/new"],
-     'content of file "/scratch/new": mount-tester new file\n\nperms of file "/scratch/new": -rw-rw----\n'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--file_content=/cfg/a"], 'content of file "/cfg/a": 1\n'),
+        (["--file_mode=/cfg/a"], 'mode of file "/cfg/a": -r--------\n'),
+        (["--file_mode", "/scratch"], 'mode of file "/scratch": drwxrwxrwx\n'),
+        (["--file_perm=/scratch"], 'perms of file "/scratch": -rwxrwxrwx\n'),
+        (["--fs_type=/scratch"], 'mount type of "/scratch": tmpfs\n'),
+        (["--fs_type=/cfg"], 'mount type of "/cfg": 61267\n'),
+        (
+            ["--file_perm=/scratch/new", "--new_file_0660=/scratch/new"],
+            'content of file "/scratch/new": mount-tester new file\n\nperms of file "/scratch/new": -rw-rw----\n',
+        ),
+    ],
+)
 def test_it_tells_of_files(found: World, words: list[str], said: str) -> None:
     assert told(found, "mounttest", *words) == (0, said, 0.0)
 

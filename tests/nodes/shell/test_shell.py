@@ -13,42 +13,56 @@ from tests.counted_work import grows_too_fast
 from tests.nodes.shell.running import run, sh, world
 
 
-@pytest.mark.parametrize(("script", "printed"), [
-    ("echo hello", "hello\n"),
-    ("echo a; echo b && echo c || echo d", "a\nb\nc\n"),
-    ("false && echo a || echo b", "b\n"),
-    ("echo '$A' \"$A\" $A ${NO:-none}", "$A x y x y none\n"),
-    ("for x in 1 $A; do echo \"<$x>\"; done", "<1>\n<x>\n<y>\n"),
-    ("i=0; while [ $i -lt 3 ]; do i=$((i + 1)); done; echo $i", "3\n"),
-    ("until [ -n \"$x\" ]; do x=1; done; echo $x", "1\n"),
-    ("if [ -f /etc/hostname ]; then cat /etc/hostname; else echo no; fi", "pod\n"),
-    ("if false; then echo a; elif true; then echo b; fi", "b\n"),
-    ("echo \"it is $(hostname) and `hostname`\"", "it is pod and pod\n"),
-    ("(echo a; echo b) | grep b | cat", "b\n"),
-    ("{ echo a; echo b; } > /tmp/f; wc -l < /tmp/f; cat /tmp/f", "2\na\nb\n"),
-    ("echo a > /tmp/f; echo b >> /tmp/f; tail -n 1 /tmp/f", "b\n"),
-    ("printf '%s=%d\\n' a 1", "a=1\n"),
-    ("X=1 env | grep X; echo ${X:-gone}", "X=1\ngone\n"),
-    ("cd /etc; pwd; cat hostname", "/etc\npod\n"),
-    ("eval 'echo a'; exec echo b; echo c", "a\nb\n"),
-    ("for i in $(seq 1 5); do [ $i = 3 ] && break; echo $i; done", "1\n2\n"),
-    ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n"),
-    ("# nothing\necho a # b", "a\n"),
-    ("echo $((2 + 3 * 4 - 10 / 3)) $((7 % 4))", "11 3\n"),
-    ("! true; echo $?", "1\n"),
-    ("echo one \\\n  two", "one two\n"),
-    ("date -u +%Y-%m-%dT%H:%M:%SZ; date +%s", "2027-01-15T08:00:00Z\n1800000000\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        ("echo hello", "hello\n"),
+        ("echo a; echo b && echo c || echo d", "a\nb\nc\n"),
+        ("false && echo a || echo b", "b\n"),
+        ("echo '$A' \"$A\" $A ${NO:-none}", "$A x y x y none\n"),
+        ('for x in 1 $A; do echo "<$x>"; done', "<1>\n<x>\n<y>\n"),
+        ("i=0; while [ $i -lt 3 ]; do i=$((i + 1)); done; echo $i", "3\n"),
+        ('until [ -n "$x" ]; do x=1; done; echo $x', "1\n"),
+        ("if [ -f /etc/hostname ]; then cat /etc/hostname; else echo no; fi", "pod\n"),
+        ("if false; then echo a; elif true; then echo b; fi", "b\n"),
+        ('echo "it is $(hostname) and `hostname`"', "it is pod and pod\n"),
+        ("(echo a; echo b) | grep b | cat", "b\n"),
+        ("{ echo a; echo b; } > /tmp/f; wc -l < /tmp/f; cat /tmp/f", "2\na\nb\n"),
+        ("echo a > /tmp/f; echo b >> /tmp/f; tail -n 1 /tmp/f", "b\n"),
+        ("printf '%s=%d\\n' a 1", "a=1\n"),
+        ("X=1 env | grep X; echo ${X:-gone}", "X=1\ngone\n"),
+        ("cd /etc; pwd; cat hostname", "/etc\npod\n"),
+        ("eval 'echo a'; exec echo b; echo c", "a\nb\n"),
+        ("for i in $(seq 1 5); do [ $i = 3 ] && break; echo $i; done", "1\n2\n"),
+        ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n"),
+        ("# nothing\necho a # b", "a\n"),
+        ("echo $((2 + 3 * 4 - 10 / 3)) $((7 % 4))", "11 3\n"),
+        ("! true; echo $?", "1\n"),
+        ("echo one \\\n  two", "one two\n"),
+        ("date -u +%Y-%m-%dT%H:%M:%SZ; date +%s", "2027-01-15T08:00:00Z\n1800000000\n"),
+    ],
+)
 def test_what_a_script_prints(script: str, printed: str) -> None:
     ran = sh(script)
     assert (ran.out, ran.err) == (printed, "")
 
 
-@pytest.mark.parametrize(("script", "code"), [
-    ("exit 3", 3), ("false", 1), ("true; false; true", 0), ("set -e; false; exit 0", 1), ("(exit 4)", 4),
-    ("exit 256", 0), ("cat /nope", 1), ("nosuch", 127), ("sh -c 'exit 5'", 5), ("if; then", 2),
-    ("set -e; ! true; exit 6", 6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("exit 3", 3),
+        ("false", 1),
+        ("true; false; true", 0),
+        ("set -e; false; exit 0", 1),
+        ("(exit 4)", 4),
+        ("exit 256", 0),
+        ("cat /nope", 1),
+        ("nosuch", 127),
+        ("sh -c 'exit 5'", 5),
+        ("if; then", 2),
+        ("set -e; ! true; exit 6", 6),
+    ],
+)
 def test_how_a_script_ends(script: str, code: int) -> None:
     assert sh(script).code == code
 
@@ -93,21 +107,49 @@ def test_a_shell_without_a_script_reads_it() -> None:
     assert run("cat", stdin=b"x\ny").out == "x\ny"
 
 
-@pytest.mark.parametrize("script", [
-    "echo 'a", 'echo "a', "echo $(echo", "if true", "while true; do", "for 1 in a; do done", "echo ${a", "a &&",
-    "(echo",
-    "| a", "echo a > ", "done", "$((", "case a in b) c;;", "f() {", "case a b) c;; esac",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'a",
+        'echo "a',
+        "echo $(echo",
+        "if true",
+        "while true; do",
+        "for 1 in a; do done",
+        "echo ${a",
+        "a &&",
+        "(echo",
+        "| a",
+        "echo a > ",
+        "done",
+        "$((",
+        "case a in b) c;;",
+        "f() {",
+        "case a b) c;; esac",
+    ],
+)
 def test_what_is_no_script_says_so(script: str) -> None:
     ran = sh(script)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("sh: syntax error: ")
 
 
-@pytest.mark.parametrize("script", [
-    "(" * 100_000, "$(" * 10_000, "{ " * 5000, "if " * 5000, "echo " + "$((" * 3000, "`" * 9999, "a" * 100_000,
-    "sh -c " * 40 + "true", "${a:-" * 4000, "while " * 3000, "echo $((" + "(" * 300 + "1" + ")" * 300 + "))",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script",
+    [
+        "(" * 100_000,
+        "$(" * 10_000,
+        "{ " * 5000,
+        "if " * 5000,
+        "echo " + "$((" * 3000,
+        "`" * 9999,
+        "a" * 100_000,
+        "sh -c " * 40 + "true",
+        "${a:-" * 4000,
+        "while " * 3000,
+        "echo $((" + "(" * 300 + "1" + ")" * 300 + "))",
+    ],
+)
 def test_deep_and_long_scripts_end(script: str) -> None:
     assert sh(script).code is not None
 
@@ -117,19 +159,31 @@ def test_shells_in_shells_are_bounded() -> None:
 
 
 def test_what_is_written_is_bounded() -> None:
-    ran = sh("x=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; for i in $(seq 1 30); do cat /tmp/f /tmp/f >> /tmp/f 2>/dev/null; "
-             "echo $x >> /tmp/f; done")  # fmt: skip
+    ran = sh(
+        "x=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; for i in $(seq 1 30); do cat /tmp/f /tmp/f >> /tmp/f 2>/dev/null; "
+        "echo $x >> /tmp/f; done"
+    )
     assert "No space left on device" in ran.err
 
 
-@pytest.mark.parametrize(("script", "out"), [
-    ("expr 7 % 2", "1\n"), ("expr 2 '*' 3 + 1", "7\n"), ("expr 1 = 2 || echo no", "0\nno\n"), ("expr word", "word\n"),
-    ("id", "uid=0(root) gid=0(root) groups=0(root)\n"), ("id -u", "0\n"), ("whoami", "root\n"),
-    ("mount -t cgroup2", "cgroup2 on /sys/fs/cgroup type cgroup2 (rw,relatime)\n"),
-    ("if [[ -f /etc/hostname ]]; then echo there; fi", "there\n"), ("[[ a == b ]] || echo differs", "differs\n"),
-    ("echo a b c | awk '{print $2, $9, $1}'", "b  a\n"), ("echo a | awk '{print $0}'", "a\n"),
-    ("echo told > /dev/stdout; echo lost > /dev/null", "told\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "out"),
+    [
+        ("expr 7 % 2", "1\n"),
+        ("expr 2 '*' 3 + 1", "7\n"),
+        ("expr 1 = 2 || echo no", "0\nno\n"),
+        ("expr word", "word\n"),
+        ("id", "uid=0(root) gid=0(root) groups=0(root)\n"),
+        ("id -u", "0\n"),
+        ("whoami", "root\n"),
+        ("mount -t cgroup2", "cgroup2 on /sys/fs/cgroup type cgroup2 (rw,relatime)\n"),
+        ("if [[ -f /etc/hostname ]]; then echo there; fi", "there\n"),
+        ("[[ a == b ]] || echo differs", "differs\n"),
+        ("echo a b c | awk '{print $2, $9, $1}'", "b  a\n"),
+        ("echo a | awk '{print $0}'", "a\n"),
+        ("echo told > /dev/stdout; echo lost > /dev/null", "told\n"),
+    ],
+)
 def test_what_programs_tell(script: str, out: str) -> None:
     assert sh(script).out == out
 
@@ -141,11 +195,26 @@ def test_a_script_that_comes_in_lines_is_read_once() -> None:
     assert not grows_too_fast(lines, (100, 200, 400))
 
 
-@pytest.mark.parametrize("script", [
-    "grep -v x /big", "head -n 900000 /big", "tail -n 900000 /big", "awk '{print $9}' /big", "sed s/a/b/ /big",
-    "sort /big", "cut -c1 /big", "uniq /big", "tr a b < /big", "while read x; do :; done < /big",
-    "for i in $W; do :; done", 'sh -c "$W"', "cat /big | cat", "sh < /big", "md5sum /big",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script",
+    [
+        "grep -v x /big",
+        "head -n 900000 /big",
+        "tail -n 900000 /big",
+        "awk '{print $9}' /big",
+        "sed s/a/b/ /big",
+        "sort /big",
+        "cut -c1 /big",
+        "uniq /big",
+        "tr a b < /big",
+        "while read x; do :; done < /big",
+        "for i in $W; do :; done",
+        'sh -c "$W"',
+        "cat /big | cat",
+        "sh < /big",
+        "md5sum /big",
+    ],
+)
 def test_large_work_gives_way(script: str) -> None:
     around = world()
     around.files["/big"] = b"\n" * 100_000

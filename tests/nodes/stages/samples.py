@@ -10,9 +10,11 @@ Plain = dict[str, Any]
 def stage(name: str, kind: str = "Pod", **spec: Any) -> Plain:
     """A Stage object."""
     return {
-        "apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Stage", "metadata": {"name": name},
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
         "spec": {"resourceRef": {"apiGroup": "v1", "kind": kind}, **spec},
-    }  # fmt: skip
+    }
 
 
 def where(key: str, operator: str, *values: str) -> Plain:

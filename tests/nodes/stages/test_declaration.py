@@ -22,41 +22,50 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
     assert patch is not None
     assert (patch.root, patch.subresource, patch.type) == ("status", "status", None)
     everything = {
-        "event": {"reason": "R"}, "finalizers": {"empty": True}, "delete": True,
-        "patches": [{"template": "a: 1"}, {"template": "b: 1"}], "statusTemplate": "unused: 1",
-    }  # fmt: skip
+        "event": {"reason": "R"},
+        "finalizers": {"empty": True},
+        "delete": True,
+        "patches": [{"template": "a: 1"}, {"template": "b: 1"}],
+        "statusTemplate": "unused: 1",
+    }
     spec = read_stage(stage("all", selector={}, next=everything)).spec
     assert [kinds(each) for each in steps_of(spec)] == [["event"], ["finalizers"], ["patch"], ["patch"], ["delete"]]
     spec = read_stage(stage("steps", next=everything, steps=[{"delete": True}])).spec
     assert [kinds(each) for each in steps_of(spec)] == [["delete"]]
 
 
-@pytest.mark.parametrize(("spec", "told"), [
-    ({"next": {"statusTemplate": "{{ none }}"}}, 'template: line 1: function "none" not defined'),
-    ({"next": {"statusTemplate": "{{ NodePort }}"}}, 'template: line 1: function "NodePort" not defined'),
-    ({"next": {"statusTemplate": "{{ if }}"}}, "template: line 1: missing value for if"),
-    ({"selector": selecting(where(".a |", "Exists"))}, ".a |: syntax error"),
-    ({"selector": selecting(where("none(1)", "Exists"))}, "none(1): none/1 is not defined"),
-    ({"selector": selecting(where(".a", "Near"))}, 'operator "Near" is not supported'),
-    ({"selector": selecting(where(".a", "In"))}, "values set can't be empty"),
-    ({"selector": selecting(where(".a", "Exists", "b"))}, "values set must be empty"),
-    ({"selector": selecting({"cel": {"expression": "true"}})}, "matchExpressions[0].cel is not evaluated"),
-    ({"selector": selecting({})}, "matchExpressions[0]: invalid expression"),
-    ({"weightFrom": {"cel": {"expression": "1"}}}, "weightFrom.cel is not evaluated"),
-    ({"weightFrom": {"expressionFrom": ".a["}}, ".a[: syntax error"),
-    ({"weight": -1}, "weight is less than 0"),
-    ({"weight": "1"}, "spec.weight: Expected `int`, got `str`"),
-    ({"delay": {"durationMilliseconds": -1}}, "-1 milliseconds"),
-    ({"next": {"patches": [{"type": "other"}]}}, "'other' is none of json, merge, strategic"),
-    ({"next": {"patches": [{"impersonation": {"username": "u"}}]}}, "nobody is impersonated"),
-    ({"next": {"statusTemplate": "a", "statusPatchAs": {"username": "u"}}}, "nobody is impersonated"),
-    ({"steps": [{"apply": {"template": "a"}}]}, "steps[0].apply: other objects are not applied"),
-    ({"resourceRef": {"apiGroup": "apps/v1", "kind": "Deployment"}}, "stages of Deployment (apps/v1) are not followed"),
-    ({"nexts": {}}, "spec: unknown key 'nexts'; known are delay, "),
-    ({"nexts": {}}, "did you mean next?"),
-    ({"steps": [{"aply": 1}]}, "spec.steps[0]: unknown key 'aply'; known are "),
-    ({"selector": {"matchExpresions": []}}, "did you mean matchExpressions?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"next": {"statusTemplate": "{{ none }}"}}, 'template: line 1: function "none" not defined'),
+        ({"next": {"statusTemplate": "{{ NodePort }}"}}, 'template: line 1: function "NodePort" not defined'),
+        ({"next": {"statusTemplate": "{{ if }}"}}, "template: line 1: missing value for if"),
+        ({"selector": selecting(where(".a |", "Exists"))}, ".a |: syntax error"),
+        ({"selector": selecting(where("none(1)", "Exists"))}, "none(1): none/1 is not defined"),
+        ({"selector": selecting(where(".a", "Near"))}, 'operator "Near" is not supported'),
+        ({"selector": selecting(where(".a", "In"))}, "values set can't be empty"),
+        ({"selector": selecting(where(".a", "Exists", "b"))}, "values set must be empty"),
+        ({"selector": selecting({"cel": {"expression": "true"}})}, "matchExpressions[0].cel is not evaluated"),
+        ({"selector": selecting({})}, "matchExpressions[0]: invalid expression"),
+        ({"weightFrom": {"cel": {"expression": "1"}}}, "weightFrom.cel is not evaluated"),
+        ({"weightFrom": {"expressionFrom": ".a["}}, ".a[: syntax error"),
+        ({"weight": -1}, "weight is less than 0"),
+        ({"weight": "1"}, "spec.weight: Expected `int`, got `str`"),
+        ({"delay": {"durationMilliseconds": -1}}, "-1 milliseconds"),
+        ({"next": {"patches": [{"type": "other"}]}}, "'other' is none of json, merge, strategic"),
+        ({"next": {"patches": [{"impersonation": {"username": "u"}}]}}, "nobody is impersonated"),
+        ({"next": {"statusTemplate": "a", "statusPatchAs": {"username": "u"}}}, "nobody is impersonated"),
+        ({"steps": [{"apply": {"template": "a"}}]}, "steps[0].apply: other objects are not applied"),
+        (
+            {"resourceRef": {"apiGroup": "apps/v1", "kind": "Deployment"}},
+            "stages of Deployment (apps/v1) are not followed",
+        ),
+        ({"nexts": {}}, "spec: unknown key 'nexts'; known are delay, "),
+        ({"nexts": {}}, "did you mean next?"),
+        ({"steps": [{"aply": 1}]}, "spec.steps[0]: unknown key 'aply'; known are "),
+        ({"selector": {"matchExpresions": []}}, "did you mean matchExpressions?"),
+    ],
+)
 def test_what_cannot_be_followed_is_told_with_its_file_and_name(spec: Plain, told: str) -> None:
     manifest: dict[str, Any] = stage("mine", **{"selector": {}, **spec})
     with pytest.raises(StageError) as refused:

@@ -12,22 +12,25 @@ from steersman.nodes.stages.expressions import MOST_SOURCE, Expressions
 OBJECT = json.dumps({"a": {"b": [{"t": "x", "v": 1}, {"t": "y", "v": None}]}, "s": "text", "yes": True})
 
 
-@pytest.mark.parametrize(("source", "found"), [
-    (".s", ["text"]),
-    (".none", []),
-    (".none.deeper[]?", []),
-    (".none.[]", None),
-    (".a.b.[] | select( .t == \"x\" ) | .v", [1]),
-    (".a.b[].v", [1]),
-    (".a.b[].t", ["x", "y"]),
-    (".s.x", None),
-    ('error("none")', None),
-    (".a.b[0].v, .s.x", None),
-    (".s # a comment", ["text"]),
-    ("$ENV | length", [0]),
-    ("env | length", [0]),
-    ("input", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (".s", ["text"]),
+        (".none", []),
+        (".none.deeper[]?", []),
+        (".none.[]", None),
+        ('.a.b.[] | select( .t == "x" ) | .v', [1]),
+        (".a.b[].v", [1]),
+        (".a.b[].t", ["x", "y"]),
+        (".s.x", None),
+        ('error("none")', None),
+        (".a.b[0].v, .s.x", None),
+        (".s # a comment", ["text"]),
+        ("$ENV | length", [0]),
+        ("env | length", [0]),
+        ("input", None),
+    ],
+)
 def test_an_expression_leads_to_what_is_there_or_fails_alone(source: str, found: object) -> None:
     expressions = Expressions()
     before, place, behind = (expressions.add(each) for each in (".yes", source, ".a.b[0].t"))

@@ -38,8 +38,12 @@ def test_yaml_is_indented_by_two_spaces_a_level() -> None:
 def test_the_conditions_of_a_node_that_is_well() -> None:
     text = rendered("{{ range NodeConditions }}{{ .type }}={{ .status }} {{ end }}")
     assert text.split() == [
-        "Ready=True", "MemoryPressure=False", "DiskPressure=False", "PIDPressure=False", "NetworkUnavailable=False"
-    ]  # fmt: skip
+        "Ready=True",
+        "MemoryPressure=False",
+        "DiskPressure=False",
+        "PIDPressure=False",
+        "NetworkUnavailable=False",
+    ]
 
 
 def test_times_have_as_many_digits_as_they_need() -> None:

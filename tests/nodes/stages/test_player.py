@@ -132,8 +132,9 @@ async def test_finalizers_keep_a_pod_until_a_stage_takes_them(begin: Begin) -> N
         selector=selecting(
             where(".metadata.deletionTimestamp", "Exists"), where(".metadata.finalizers[]", "In", "x.y/a")
         ),
-        delay={"durationMilliseconds": 10_000}, next={"finalizers": {"remove": [{"value": "x.y/a"}]}},
-    )  # fmt: skip
+        delay={"durationMilliseconds": 10_000},
+        next={"finalizers": {"remove": [{"value": "x.y/a"}]}},
+    )
     running = await begin(frees, ENDS)
     await running.create("a", finalizers=["x.y/a"])
     await running.client.delete(PODS, "a", "default")
@@ -145,8 +146,9 @@ async def test_finalizers_keep_a_pod_until_a_stage_takes_them(begin: Begin) -> N
 
 async def test_no_stage_is_played_between_two_patches_of_one(begin: Begin) -> None:
     patches = [
-        {"root": "metadata", "template": 'labels: {step: "1"}'}, {"root": "metadata", "template": 'labels: {step: "2"}'}
-    ]  # fmt: skip
+        {"root": "metadata", "template": 'labels: {step: "1"}'},
+        {"root": "metadata", "template": 'labels: {step: "2"}'},
+    ]
     between = stage("between", selector={"matchLabels": {"step": "1"}}, next={"delete": True})
     both = stage("both", selector=selecting(where(".metadata.labels.step", "DoesNotExist")), next={"patches": patches})
     running = await begin(both, between)
@@ -158,10 +160,11 @@ async def test_no_stage_is_played_between_two_patches_of_one(begin: Begin) -> No
 async def test_the_next_stage_may_begin_at_once(begin: Begin) -> None:
     def step(number: int) -> Plain:
         return stage(
-            f"step-{number}", selector=selecting(where(".metadata.labels.step", "In", str(number))),
+            f"step-{number}",
+            selector=selecting(where(".metadata.labels.step", "In", str(number))),
             immediateNextStage=True,
             next={"patches": [{"root": "metadata", "template": f'labels: {{step: "{number + 1}"}}'}]},
-        )  # fmt: skip
+        )
 
     running = await begin(*map(step, range(5)))
     await running.create("a", labels={"step": "0"})
@@ -170,9 +173,11 @@ async def test_the_next_stage_may_begin_at_once(begin: Begin) -> None:
 
 
 async def test_what_cannot_be_played_is_told_once_and_tried_when_the_object_changes(begin: Begin) -> None:
-    broken = stage("broken", selector={}, next={
-        "statusTemplate": '{{ if .metadata.labels }}phase: Running{{ else }}{{ fail "no labels" }}{{ end }}',
-    })  # fmt: skip
+    broken = stage(
+        "broken",
+        selector={},
+        next={"statusTemplate": '{{ if .metadata.labels }}phase: Running{{ else }}{{ fail "no labels" }}{{ end }}'},
+    )
     running = await begin(broken)
     await running.create("a")
     await running.clock.advance(minutes=30)
@@ -187,9 +192,12 @@ async def test_what_cannot_be_played_is_told_once_and_tried_when_the_object_chan
 
 async def test_objects_that_are_too_large_are_told(begin: Begin) -> None:
     running = await begin(RUNS)
-    spec = PodSpec(node_name="node-0", containers=[
-        Container(name=f"c{number}", image="nginx", command=["x" * 1000]) for number in range(MOST_OBJECT // 1000)
-    ])  # fmt: skip
+    spec = PodSpec(
+        node_name="node-0",
+        containers=[
+            Container(name=f"c{number}", image="nginx", command=["x" * 1000]) for number in range(MOST_OBJECT // 1000)
+        ],
+    )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="large", namespace="default"), spec=spec))
     await running.clock.advance(seconds=30)
     assert await running.phase("large") == "Pending"
@@ -222,10 +230,12 @@ async def test_pods_of_unreachable_nodes_wait_until_these_return(begin: Begin) -
 
 async def test_the_status_of_nodes_follows_stages_and_their_leases_go_on(begin: Begin) -> None:
     ready = stage(
-        "ready", "Node",
+        "ready",
+        "Node",
         selector=selecting(where('.status.conditions[]? | select(.type == "Ready") | .status', "NotIn", "True")),
         delay={"durationMilliseconds": 60_000},
-        next={"statusTemplate": """
+        next={
+            "statusTemplate": """
             {{- /* all lines of it begin alike */}}
             conditions:
             {{ range NodeConditions }}
@@ -233,8 +243,9 @@ async def test_the_status_of_nodes_follows_stages_and_their_leases_go_on(begin: 
                lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}
             {{ end }}
             phase: Running
-        """},
-    )  # fmt: skip
+        """
+        },
+    )
     running = await begin(ready)
     node = await running.node()
     assert (node.status.conditions, node.status.capacity["cpu"]) == ([], "32")

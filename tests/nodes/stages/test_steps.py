@@ -24,8 +24,10 @@ def test_a_template_is_yaml_that_becomes_the_patch() -> None:
     found = patch("\n{{ range .spec.containers }}\n- {{ .name | Quote }}\n{{ end }}", root="names")
     assert found.body(POD, {}) == {"names": ["x", "y"]}
     assert patch("at: 2026-01-01T00:00:00Z\nyes_: yes\nnumber: 010").body(POD, {}) == {
-        "at": "2026-01-01T00:00:00Z", "yes_": True, "number": 8
-    }  # fmt: skip
+        "at": "2026-01-01T00:00:00Z",
+        "yes_": True,
+        "number": 8,
+    }
     assert patch("{{ range .none }}{{ end }}", root="status").body(POD, {}) == {"status": None}
 
 
@@ -34,37 +36,44 @@ def test_operations_of_a_json_patch_are_below_the_root() -> None:
     assert found.body(POD, {}) == [{"op": "add", "path": "/metadata/labels/a", "value": "a"}]
 
 
-@pytest.mark.parametrize(("type_", "media"), [
-    (None, STRATEGIC_MERGE_PATCH), ("strategic", STRATEGIC_MERGE_PATCH), ("merge", MERGE_PATCH), ("json", JSON_PATCH),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type_", "media"),
+    [(None, STRATEGIC_MERGE_PATCH), ("strategic", STRATEGIC_MERGE_PATCH), ("merge", MERGE_PATCH), ("json", JSON_PATCH)],
+)
 def test_types_of_patches(type_: str | None, media: str) -> None:
     assert patch("a: 1", type=type_).media == media
 
 
-@pytest.mark.parametrize(("template", "more", "told"), [
-    ("a: [", {}, "the text is no YAML: "),
-    ("- a", {}, "the text is no patch: it is not an object"),
-    ("text", {}, "the text is no patch: it is not an object"),
-    ("a: 1", {"type": "json"}, "the text is no JSON patch: it is not a list of operations"),
-    ("a: {{ index .spec.containers 7 }}", {}, "line 1: error calling index: index out of range: 7"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("template", "more", "told"),
+    [
+        ("a: [", {}, "the text is no YAML: "),
+        ("- a", {}, "the text is no patch: it is not an object"),
+        ("text", {}, "the text is no patch: it is not an object"),
+        ("a: 1", {"type": "json"}, "the text is no JSON patch: it is not a list of operations"),
+        ("a: {{ index .spec.containers 7 }}", {}, "line 1: error calling index: index out of range: 7"),
+    ],
+)
 def test_what_is_no_patch_is_told(template: str, more: dict[str, Any], told: str) -> None:
     with pytest.raises(TemplateError) as refused:
         patch(template, **more).body(POD, {})
     assert str(refused.value).startswith(told)
 
 
-@pytest.mark.parametrize(("present", "wanted", "operations"), [
-    ("", {"add": "a b"}, [("add", "", ["a", "b"])]),
-    ("x", {"add": "a x"}, [("add", "/-", "a")]),
-    ("a b c", {"remove": "a c"}, [("remove", "/2", None), ("remove", "/0", None)]),
-    ("a b", {"remove": "a b"}, [("remove", "", None)]),
-    ("a", {"remove": "b"}, []),
-    ("", {"remove": "b"}, []),
-    ("", {"empty": True}, []),
-    ("a", {"empty": True, "add": "b"}, [("remove", "", None), ("add", "", ["b"])]),
-    ("a b", {"remove": "a", "add": "c"}, [("remove", "/0", None), ("add", "/-", "c")]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("present", "wanted", "operations"),
+    [
+        ("", {"add": "a b"}, [("add", "", ["a", "b"])]),
+        ("x", {"add": "a x"}, [("add", "/-", "a")]),
+        ("a b c", {"remove": "a c"}, [("remove", "/2", None), ("remove", "/0", None)]),
+        ("a b", {"remove": "a b"}, [("remove", "", None)]),
+        ("a", {"remove": "b"}, []),
+        ("", {"remove": "b"}, []),
+        ("", {"empty": True}, []),
+        ("a", {"empty": True, "add": "b"}, [("remove", "", None), ("add", "", ["b"])]),
+        ("a b", {"remove": "a", "add": "c"}, [("remove", "/0", None), ("add", "/-", "c")]),
+    ],
+)
 def test_finalizers(present: str, wanted: dict[str, Any], operations: list[tuple[str, str, Any]]) -> None:
     given = {
         key: value if key == "empty" else tuple(Finalizer(each) for each in value.split())

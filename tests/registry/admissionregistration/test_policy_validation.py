@@ -29,53 +29,92 @@ UNDECLARED = (
     [
         (validating("true"), []),
         (validating("nothing"), [f'spec.validations[0].expression: Invalid value: "nothing": {UNDECLARED}']),
-        (validating("1"),
-         ['spec.validations[0].expression: Invalid value: "1": must evaluate to bool but got int']),
+        (validating("1"), ['spec.validations[0].expression: Invalid value: "1": must evaluate to bool but got int']),
         (validating(" "), ["spec.validations[0].expression: Required value: expression is not specified"]),
         (validating("authorizer.path('/').check('get').allowed()"), []),
-        (validating({"expression": "true", "messageExpression": "authorizer"}),
-         ['spec.validations[0].messageExpression: Invalid value: "authorizer": compilation failed: ERROR: <input>:1:1: '
-          "undeclared reference to 'authorizer' (in container '')\n | authorizer\n | ^"]),
-        (validating({"expression": "true", "messageExpression": " "}),
-         ['spec.validations[0].messageExpression: Invalid value: " ": must be non-empty if specified']),
-        (validating({"expression": "true", "message": "a\nb", "reason": "Odd"}),
-         ['spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks',
-          'spec.validations[0].reason: Unsupported value: "Odd": supported values: "Forbidden", "Invalid", '
-          '"RequestEntityTooLarge"']),
-        (validating("variables.a > 1"),
-         ['spec.validations[0].expression: Invalid value: "variables.a > 1": compilation failed: ERROR: <input>:1:1: '
-          "undeclared reference to 'variables' (in container '')\n | variables.a > 1\n | ^"]),
+        (
+            validating({"expression": "true", "messageExpression": "authorizer"}),
+            [
+                'spec.validations[0].messageExpression: Invalid value: "authorizer": compilation failed: ERROR: <input>:1:1: '
+                "undeclared reference to 'authorizer' (in container '')\n | authorizer\n | ^"
+            ],
+        ),
+        (
+            validating({"expression": "true", "messageExpression": " "}),
+            ['spec.validations[0].messageExpression: Invalid value: " ": must be non-empty if specified'],
+        ),
+        (
+            validating({"expression": "true", "message": "a\nb", "reason": "Odd"}),
+            [
+                'spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks',
+                'spec.validations[0].reason: Unsupported value: "Odd": supported values: "Forbidden", "Invalid", '
+                '"RequestEntityTooLarge"',
+            ],
+        ),
+        (
+            validating("variables.a > 1"),
+            [
+                'spec.validations[0].expression: Invalid value: "variables.a > 1": compilation failed: ERROR: <input>:1:1: '
+                "undeclared reference to 'variables' (in container '')\n | variables.a > 1\n | ^"
+            ],
+        ),
         (validating("variables.a", variables=[{"name": "a", "expression": "1 > 0"}]), []),
-        (validating("variables.a > 'x'", variables=[{"name": "a", "expression": "1"}]),
-         ['spec.validations[0].expression: Invalid value: "variables.a > \'x\'": compilation failed: ERROR: '
-          "<input>:1:13: found no matching overload for '_>_' applied to '(int, string)'\n | variables.a > 'x'\n"
-          " | ............^"]),
-        (validating("true", variables=[{"name": "in", "expression": "variables.b"}, {"name": "b", "expression": " "}]),
-         ['spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier',
-          'spec.variables[0].expression: Invalid value: "variables.b": compilation failed: ERROR: <input>:1:10: '
-          "undefined field 'b'\n | variables.b\n | .........^",
-          "spec.variables[1].expression: Required value: expression is not specified"]),
-        (validating(),
-         ["spec.validations: Required value: validations or auditAnnotations must contain at least one item",
-          "spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item"]),
-        (validating("true", auditAnnotations=[{"key": "a", "valueExpression": "1"}, {"key": "a"}]),
-         ['spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] '
-          "but got int",
-          "spec.auditAnnotations[1].valueExpression: Required value: valueExpression is not specified",
-          'spec.auditAnnotations[1].key: Duplicate value: "a"']),
+        (
+            validating("variables.a > 'x'", variables=[{"name": "a", "expression": "1"}]),
+            [
+                "spec.validations[0].expression: Invalid value: \"variables.a > 'x'\": compilation failed: ERROR: "
+                "<input>:1:13: found no matching overload for '_>_' applied to '(int, string)'\n | variables.a > 'x'\n"
+                " | ............^"
+            ],
+        ),
+        (
+            validating(
+                "true", variables=[{"name": "in", "expression": "variables.b"}, {"name": "b", "expression": " "}]
+            ),
+            [
+                'spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier',
+                'spec.variables[0].expression: Invalid value: "variables.b": compilation failed: ERROR: <input>:1:10: '
+                "undefined field 'b'\n | variables.b\n | .........^",
+                "spec.variables[1].expression: Required value: expression is not specified",
+            ],
+        ),
+        (
+            validating(),
+            [
+                "spec.validations: Required value: validations or auditAnnotations must contain at least one item",
+                "spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item",
+            ],
+        ),
+        (
+            validating("true", auditAnnotations=[{"key": "a", "valueExpression": "1"}, {"key": "a"}]),
+            [
+                'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] '
+                "but got int",
+                "spec.auditAnnotations[1].valueExpression: Required value: valueExpression is not specified",
+                'spec.auditAnnotations[1].key: Duplicate value: "a"',
+            ],
+        ),
         (validating("true", rules=[]), ["spec.matchConstraints.resourceRules: Required value"]),
-        (validating("true", rules=[{**ON_CREATE, "resourceNames": ["a", "a", "b/c"]}]),
-         ['spec.matchConstraints.resourceRules[0].resourceNames[1]: Duplicate value: "a"',
-          "spec.matchConstraints.resourceRules[0].resourceNames[2]: Invalid value: \"b/c\": may not contain '/'"]),
-        (validating("true", paramKind={"apiVersion": "a/b/v1", "kind": "A.b"}, failurePolicy="Odd"),
-         ['spec.failurePolicy: Unsupported value: "Odd": supported values: "Fail", "Ignore"',
-          'spec.paramKind.apiVersion: Invalid value: "a/b/v1": unexpected GroupVersion string: a/b/v1',
-          'spec.paramKind.kind: Invalid value: "A.b": may have mixed case, but should otherwise match: a DNS-1035 '
-          "label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
-          "end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-          "'[a-z]([-a-z0-9]*[a-z0-9])?')"]),
+        (
+            validating("true", rules=[{**ON_CREATE, "resourceNames": ["a", "a", "b/c"]}]),
+            [
+                'spec.matchConstraints.resourceRules[0].resourceNames[1]: Duplicate value: "a"',
+                "spec.matchConstraints.resourceRules[0].resourceNames[2]: Invalid value: \"b/c\": may not contain '/'",
+            ],
+        ),
+        (
+            validating("true", paramKind={"apiVersion": "a/b/v1", "kind": "A.b"}, failurePolicy="Odd"),
+            [
+                'spec.failurePolicy: Unsupported value: "Odd": supported values: "Fail", "Ignore"',
+                'spec.paramKind.apiVersion: Invalid value: "a/b/v1": unexpected GroupVersion string: a/b/v1',
+                'spec.paramKind.kind: Invalid value: "A.b": may have mixed case, but should otherwise match: a DNS-1035 '
+                "label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
+                "end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+                "'[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_is_wrong_with_a_validating_policy_is_told(
     api: Client, policy: dict[str, Any], errors: list[str]
 ) -> None:
@@ -92,33 +131,63 @@ def _mutation(**given: Any) -> dict[str, Any]:
     [
         (applying("Object{}")["spec"], []),
         (applying()["spec"], ["spec.mutations: Required value: mutations must contain at least one item"]),
-        (applying("object")["spec"],
-         ['spec.mutations[0].applyConfiguration.expression: Invalid value: "object": must evaluate to Object but got '
-          "dyn"]),
-        (applying("type(Object{}) == Object ? Object{} : Object{}")["spec"],
-         ["spec.mutations[0].applyConfiguration.expression: Internal error: program instantiation failed: reference to "
-          "undefined type: Object"]),
-        (_mutation(patchType="JSONPatch", jsonPatch={"expression": "[]"}),
-         ['spec.mutations[0].jsonPatch.expression: Invalid value: "[]": must evaluate to list(JSONPatch) but got '
-          "list(dyn)"]),
-        (_mutation(patchType="JSONPatch", jsonPatch={"expression": "[JSONPatch{foo: 1}]"}),
-         ['spec.mutations[0].jsonPatch.expression: Invalid value: "[JSONPatch{foo: 1}]": compilation failed: ERROR: '
-          "<input>:1:15: expected type of field 'foo' is '' but provided type is 'int'\n | [JSONPatch{foo: 1}]\n"
-          " | ..............^"]),
-        (_mutation(patchType="JSONPatch", applyConfiguration={"expression": "Object{}"}),
-         ["spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch",
-          'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified when '
-          "patchType is JSONPatch"]),
-        (_mutation(patchType="Odd"),
-         ['spec.mutations[0].patchType: Unsupported value: "Odd": supported values: "ApplyConfiguration", '
-          '"JSONPatch"']),
-        ({**applying("Object{}")["spec"], "reinvocationPolicy": "Odd"},
-         ['spec.reinvocationPolicy: Unsupported value: "Odd": supported values: "IfNeeded", "Never"']),
-        (applying("Object{}", rules=[{**ON_CREATE, "operations": ["DELETE"]}])["spec"],
-         ['spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE": supported values: "*", '
-          '"CONNECT", "CREATE", "UPDATE"']),
+        (
+            applying("object")["spec"],
+            [
+                'spec.mutations[0].applyConfiguration.expression: Invalid value: "object": must evaluate to Object but got '
+                "dyn"
+            ],
+        ),
+        (
+            applying("type(Object{}) == Object ? Object{} : Object{}")["spec"],
+            [
+                "spec.mutations[0].applyConfiguration.expression: Internal error: program instantiation failed: reference to "
+                "undefined type: Object"
+            ],
+        ),
+        (
+            _mutation(patchType="JSONPatch", jsonPatch={"expression": "[]"}),
+            [
+                'spec.mutations[0].jsonPatch.expression: Invalid value: "[]": must evaluate to list(JSONPatch) but got '
+                "list(dyn)"
+            ],
+        ),
+        (
+            _mutation(patchType="JSONPatch", jsonPatch={"expression": "[JSONPatch{foo: 1}]"}),
+            [
+                'spec.mutations[0].jsonPatch.expression: Invalid value: "[JSONPatch{foo: 1}]": compilation failed: ERROR: '
+                "<input>:1:15: expected type of field 'foo' is '' but provided type is 'int'\n | [JSONPatch{foo: 1}]\n"
+                " | ..............^"
+            ],
+        ),
+        (
+            _mutation(patchType="JSONPatch", applyConfiguration={"expression": "Object{}"}),
+            [
+                "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch",
+                'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified when '
+                "patchType is JSONPatch",
+            ],
+        ),
+        (
+            _mutation(patchType="Odd"),
+            [
+                'spec.mutations[0].patchType: Unsupported value: "Odd": supported values: "ApplyConfiguration", '
+                '"JSONPatch"'
+            ],
+        ),
+        (
+            {**applying("Object{}")["spec"], "reinvocationPolicy": "Odd"},
+            ['spec.reinvocationPolicy: Unsupported value: "Odd": supported values: "IfNeeded", "Never"'],
+        ),
+        (
+            applying("Object{}", rules=[{**ON_CREATE, "operations": ["DELETE"]}])["spec"],
+            [
+                'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE": supported values: "*", '
+                '"CONNECT", "CREATE", "UPDATE"'
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_is_wrong_with_a_mutating_policy_is_told(
     api: Client, spec: dict[str, Any], errors: list[str]
 ) -> None:
@@ -129,23 +198,40 @@ async def test_what_is_wrong_with_a_mutating_policy_is_told(
     ("spec", "errors"),
     [
         ({"policyName": "p", "validationActions": ["Deny"]}, []),
-        ({}, ["spec.policyName: Required value",
-              "spec.validationActions: Required value: at least one validation action is required"]),
-        ({"policyName": "p", "validationActions": ["Deny", "Deny", "Warn", "Odd"]},
-         ['spec.validationActions[1]: Duplicate value: "Deny"',
-          'spec.validationActions[3]: Unsupported value: "Odd": supported values: "Audit", "Deny", "Warn"',
-          'spec.validationActions: Invalid value: ["Deny","Deny","Warn","Odd"]: must not contain both Deny and Warn '
-          "(repeating the same validation failure information in the API response and headers serves no purpose)"]),
-        ({"policyName": "p", "validationActions": ["Deny"], "paramRef": {"name": "a/b", "selector": {}}},
-         ["spec.paramRef.name: Invalid value: \"a/b\": may not contain '/'",
-          "spec.paramRef.name: Forbidden: name and selector are mutually exclusive",
-          "spec.paramRef.selector: Forbidden: name and selector are mutually exclusive",
-          "spec.paramRef.parameterNotFoundAction: Required value"]),
-        ({"policyName": "p", "validationActions": ["Deny"], "paramRef": {"parameterNotFoundAction": "Odd"}},
-         ["spec.paramRef: Required value: one of name or selector must be specified",
-          'spec.paramRef.parameterNotFoundAction: Unsupported value: "Odd": supported values: "Deny", "Allow"']),
+        (
+            {},
+            [
+                "spec.policyName: Required value",
+                "spec.validationActions: Required value: at least one validation action is required",
+            ],
+        ),
+        (
+            {"policyName": "p", "validationActions": ["Deny", "Deny", "Warn", "Odd"]},
+            [
+                'spec.validationActions[1]: Duplicate value: "Deny"',
+                'spec.validationActions[3]: Unsupported value: "Odd": supported values: "Audit", "Deny", "Warn"',
+                'spec.validationActions: Invalid value: ["Deny","Deny","Warn","Odd"]: must not contain both Deny and Warn '
+                "(repeating the same validation failure information in the API response and headers serves no purpose)",
+            ],
+        ),
+        (
+            {"policyName": "p", "validationActions": ["Deny"], "paramRef": {"name": "a/b", "selector": {}}},
+            [
+                "spec.paramRef.name: Invalid value: \"a/b\": may not contain '/'",
+                "spec.paramRef.name: Forbidden: name and selector are mutually exclusive",
+                "spec.paramRef.selector: Forbidden: name and selector are mutually exclusive",
+                "spec.paramRef.parameterNotFoundAction: Required value",
+            ],
+        ),
+        (
+            {"policyName": "p", "validationActions": ["Deny"], "paramRef": {"parameterNotFoundAction": "Odd"}},
+            [
+                "spec.paramRef: Required value: one of name or selector must be specified",
+                'spec.paramRef.parameterNotFoundAction: Unsupported value: "Odd": supported values: "Deny", "Allow"',
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_is_wrong_with_a_binding_is_told(api: Client, spec: dict[str, Any], errors: list[str]) -> None:
     assert await _errors(api, "validatingadmissionpolicybindings", spec) == errors
 
@@ -173,8 +259,12 @@ async def test_the_status_is_validated(api: Client) -> None:
     name = "status-of"
     await enforce(api, name, validating("true"))
     path = f"{GROUP}/validatingadmissionpolicies/{name}"
-    good = {"status": {"observedGeneration": 1, "typeChecking": {"expressionWarnings": [
-        {"fieldRef": "spec.validations[0].expression", "warning": "odd"}]}}}  # fmt: skip
+    good = {
+        "status": {
+            "observedGeneration": 1,
+            "typeChecking": {"expressionWarnings": [{"fieldRef": "spec.validations[0].expression", "warning": "odd"}]},
+        }
+    }
     assert (await api.patch(f"{path}/status", good)).status == 200
     bad = {"status": {"typeChecking": {"expressionWarnings": [{"fieldRef": "", "warning": ""}]}}}
     refused = await api.patch(f"{path}/status", bad)

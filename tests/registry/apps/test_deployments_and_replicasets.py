@@ -29,8 +29,9 @@ async def test_a_deployment_rolls_by_quarters_unless_it_says_otherwise(cluster: 
     made = await c.create("deployments", {**workload(), "status": {"replicas": 7}}, group="apps")
     assert made["metadata"]["generation"] == 1
     assert made["spec"]["strategy"] == {
-        "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-    }  # fmt: skip
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+    }
     assert (made["spec"]["replicas"], made["spec"]["progressDeadlineSeconds"]) == (1, 600)
     assert made["spec"]["template"]["spec"]["restartPolicy"] == "Always"
     assert made["status"] == {}
@@ -51,22 +52,36 @@ async def test_spec_and_annotations_count_as_a_new_generation_but_labels_do_not(
 @pytest.mark.parametrize(
     ("spec", "faults"),
     [
-        ({"selector": {"matchLabels": {"app": "z"}}},
-         [f'spec.template.metadata.labels: Invalid value: {{"app":"a"}}: {MISMATCH}']),
+        (
+            {"selector": {"matchLabels": {"app": "z"}}},
+            [f'spec.template.metadata.labels: Invalid value: {{"app":"a"}}: {MISMATCH}'],
+        ),
         ({"selector": {}}, ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"]),
-        ({"strategy": {"type": "Odd"}},
-         ['spec.strategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: '
-          'supported values: "Recreate", "RollingUpdate"']),
-        ({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
-         ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"]),
-        ({"strategy": {"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 0}}},
-         ["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"]),
-        ({"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
-         ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%']),
-        ({"minReadySeconds": 600, "progressDeadlineSeconds": 600},
-         ["spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds"]),
+        (
+            {"strategy": {"type": "Odd"}},
+            [
+                'spec.strategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: '
+                'supported values: "Recreate", "RollingUpdate"'
+            ],
+        ),
+        (
+            {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
+            ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
+        ),
+        (
+            {"strategy": {"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 0}}},
+            ["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"],
+        ),
+        (
+            {"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
+            ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
+        ),
+        (
+            {"minReadySeconds": 600, "progressDeadlineSeconds": 600},
+            ["spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds"],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_deployment_is_refused_in_the_words_of_the_reference(
     cluster: Cluster, spec: dict[str, Any], faults: list[str]
 ) -> None:
@@ -123,5 +138,10 @@ def test_a_deployment_shows_containers_images_and_selector() -> None:
     deployment = from_plain(Deployment, workload(replicas=2))
     cells = {column.name: column.cell(deployment) for column in DEPLOYMENTS.columns if column.cell}
     assert cells == {
-        "Ready": "0/2", "Up-to-date": 0, "Available": 0, "Containers": "c", "Images": "nginx", "Selector": "app=a",
-    }  # fmt: skip
+        "Ready": "0/2",
+        "Up-to-date": 0,
+        "Available": 0,
+        "Containers": "c",
+        "Images": "nginx",
+        "Selector": "app=a",
+    }

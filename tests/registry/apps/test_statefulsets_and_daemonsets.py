@@ -27,16 +27,20 @@ CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]
 
 async def test_a_stateful_set_keeps_volumes_and_goes_in_order_by_default(cluster: Cluster) -> None:
     c = await cluster(STATEFUL_SETS)
-    claim = {"metadata": {"name": "data"},
-             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
     spec = (await c.create("statefulsets", workload(volumeClaimTemplates=[claim]), group="apps"))["spec"]
     assert spec["podManagementPolicy"] == "OrderedReady"
     assert spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
     assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
     template = spec["volumeClaimTemplates"][0]
     assert (template["kind"], template["spec"]["volumeMode"], template["status"]) == (
-        "PersistentVolumeClaim", "Filesystem", {"phase": "Pending"},
-    )  # fmt: skip
+        "PersistentVolumeClaim",
+        "Filesystem",
+        {"phase": "Pending"},
+    )
 
 
 async def test_a_claim_template_is_checked_when_the_set_is_made(cluster: Cluster) -> None:
@@ -76,8 +80,12 @@ async def test_a_daemon_set_counts_its_templates_in_an_annotation(cluster: Clust
     made = await c.update("daemonsets", made, group="apps")
     assert (made["metadata"]["generation"], made["metadata"]["annotations"]) == (3, {TEMPLATE_GENERATION: "2"})
     made["metadata"]["annotations"] = {}
-    made["status"] = {"numberReady": 1, "currentNumberScheduled": 1, "numberMisscheduled": 0,
-                      "desiredNumberScheduled": 1}  # fmt: skip
+    made["status"] = {
+        "numberReady": 1,
+        "currentNumberScheduled": 1,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 1,
+    }
     made = await c.update("daemonsets", made, group="apps", subresource="status")
     assert made["metadata"]["annotations"] == {TEMPLATE_GENERATION: "2"}
 
@@ -122,8 +130,10 @@ async def test_an_update_strategy_nobody_knows_is_shown_whole(cluster: Cluster) 
 
 async def test_claims_of_fractions_of_a_byte_are_warned_of(cluster: Cluster) -> None:
     c = await cluster(STATEFUL_SETS)
-    claim = {"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"],
-             "resources": {"requests": {"storage": "1500m"}}}}  # fmt: skip
+    claim = {
+        "metadata": {"name": "d"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}}},
+    }
     text = 'resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer'
     told: list[str] = []
     made = await c.create("statefulsets", workload(volumeClaimTemplates=[claim]), group="apps", warnings=told)

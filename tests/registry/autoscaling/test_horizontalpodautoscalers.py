@@ -41,28 +41,53 @@ def test_v1_and_v2_are_the_same_object() -> None:
 @pytest.mark.parametrize(
     ("spec", "faults"),
     [
-        ({"maxReplicas": 0, "scaleTargetRef": {}},
-         ["spec.maxReplicas: Required value: must be set and greater than 0",
-          "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
-          "spec.scaleTargetRef.kind: Required value", "spec.scaleTargetRef.name: Required value",
-          'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group']),
-        ({"minReplicas": 0},
-         ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
-          "spec.metrics: Forbidden: must specify at least one Object or External metric "
-          "to support scaling to zero replicas"]),
-        ({"metrics": [{"type": "Resource"}]},
-         ["spec.metrics[0].resource: Required value: must populate information for the given metric source"]),
-        ({"metrics": [{"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "0"}}}]},
-         ['spec.metrics[0].pods.target.value: Invalid value: "0": must be positive',
-          "spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue"]),
-        ({"behavior": {"scaleUp": {"stabilizationWindowSeconds": 4000, "policies": [{"type": "Odd", "value": 1}]}}},
-         ["spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: 4000: must be less than or equal to 3600",
-          'spec.behavior.scaleUp.policies[0].type: Unsupported value: "Odd": supported values: "Percent", "Pods"',
-          "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 0: must be greater than zero"]),
-        ({"behavior": {"scaleUp": {"policies": []}}},
-         ["spec.behavior.scaleUp.policies: Required value: must specify at least one Policy"]),
+        (
+            {"maxReplicas": 0, "scaleTargetRef": {}},
+            [
+                "spec.maxReplicas: Required value: must be set and greater than 0",
+                "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+                "spec.scaleTargetRef.kind: Required value",
+                "spec.scaleTargetRef.name: Required value",
+                'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group',
+            ],
+        ),
+        (
+            {"minReplicas": 0},
+            [
+                "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+                "spec.metrics: Forbidden: must specify at least one Object or External metric "
+                "to support scaling to zero replicas",
+            ],
+        ),
+        (
+            {"metrics": [{"type": "Resource"}]},
+            ["spec.metrics[0].resource: Required value: must populate information for the given metric source"],
+        ),
+        (
+            {
+                "metrics": [
+                    {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "0"}}}
+                ]
+            },
+            [
+                'spec.metrics[0].pods.target.value: Invalid value: "0": must be positive',
+                "spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue",
+            ],
+        ),
+        (
+            {"behavior": {"scaleUp": {"stabilizationWindowSeconds": 4000, "policies": [{"type": "Odd", "value": 1}]}}},
+            [
+                "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: 4000: must be less than or equal to 3600",
+                'spec.behavior.scaleUp.policies[0].type: Unsupported value: "Odd": supported values: "Percent", "Pods"',
+                "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 0: must be greater than zero",
+            ],
+        ),
+        (
+            {"behavior": {"scaleUp": {"policies": []}}},
+            ["spec.behavior.scaleUp.policies: Required value: must specify at least one Policy"],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_an_autoscaler_is_refused_in_the_words_of_the_reference(
     cluster: Callable[..., Any], spec: dict[str, Any], faults: list[str]
 ) -> None:

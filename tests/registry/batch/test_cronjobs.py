@@ -70,8 +70,9 @@ def test_unknown_time_zones_are_refused(zone: str) -> None:
 
 async def test_a_cron_job_is_refused_for_each_thing_that_is_wrong(cluster: Callable[..., Any]) -> None:
     c = await cluster(CRON_JOBS)
-    wrong = cron_job(schedule="CRON_TZ=UTC * * * * *", timeZone="Local", concurrencyPolicy="Odd",
-                     failedJobsHistoryLimit=-1)  # fmt: skip
+    wrong = cron_job(
+        schedule="CRON_TZ=UTC * * * * *", timeZone="Local", concurrencyPolicy="Odd", failedJobsHistoryLimit=-1
+    )
     wrong["spec"]["jobTemplate"]["spec"]["manualSelector"] = True
     assert await c.faults(c.create("cronjobs", wrong, group="batch")) == [
         'spec.schedule: Invalid value: "CRON_TZ=UTC * * * * *": '

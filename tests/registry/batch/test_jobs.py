@@ -51,21 +51,27 @@ async def test_a_foreign_selector_is_refused(cluster: Cluster) -> None:
     ("spec", "fault"),
     [
         ({"completionMode": "Indexed"}, "spec.completions: Required value: when completion mode is Indexed"),
-        ({"backoffLimitPerIndex": 1},
-         "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"),
-        ({"managedBy": "x"},
-         'spec.managedBy: Invalid value: "x": must be a domain-prefixed path (such as "acme.io/foo")'),
-        ({"successPolicy": {"rules": [{"succeededCount": 1}]}},
-         'spec.successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}: '
-         "requires indexed completion mode"),
-        ({"podFailurePolicy": {"rules": [{"action": "Ignore"}]}},
-         "spec.podFailurePolicy.rules[0]: Invalid value: "
-         "specifying one of OnExitCodes and OnPodConditions is required"),
-        ({"podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [0]}}]}},
-         "spec.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: "
-         "must not be 0 for the In operator"),
+        ({"backoffLimitPerIndex": 1}, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"),
+        (
+            {"managedBy": "x"},
+            'spec.managedBy: Invalid value: "x": must be a domain-prefixed path (such as "acme.io/foo")',
+        ),
+        (
+            {"successPolicy": {"rules": [{"succeededCount": 1}]}},
+            'spec.successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}: '
+            "requires indexed completion mode",
+        ),
+        (
+            {"podFailurePolicy": {"rules": [{"action": "Ignore"}]}},
+            "spec.podFailurePolicy.rules[0]: Invalid value: "
+            "specifying one of OnExitCodes and OnPodConditions is required",
+        ),
+        (
+            {"podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [0]}}]}},
+            "spec.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_job_is_refused_in_the_words_of_the_reference(
     cluster: Cluster, spec: dict[str, Any], fault: str
 ) -> None:

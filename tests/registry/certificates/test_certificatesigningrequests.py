@@ -27,8 +27,10 @@ def pem() -> bytes:
 
 
 def request(pem: bytes, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "r"},
-            "spec": {"request": pem, "signerName": SIGNER, "usages": ["client auth"], **spec}}  # fmt: skip
+    return {
+        "metadata": {"name": "r"},
+        "spec": {"request": pem, "signerName": SIGNER, "usages": ["client auth"], **spec},
+    }
 
 
 async def test_who_asks_is_who_sends(cluster: Callable[..., Any], pem: bytes) -> None:

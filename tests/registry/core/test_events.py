@@ -97,16 +97,19 @@ def _both(*bodies: dict[str, Any]) -> list[Event]:
 
 
 def test_conversion_loses_nothing() -> None:
-    event = from_plain(Event, {
-        **NEW,
-        "message": "m",
-        "count": 3,
-        "source": {"component": "c", "host": "h"},
-        "firstTimestamp": "2026-01-01T00:00:00Z",
-        "lastTimestamp": "2026-01-01T00:00:01Z",
-        "related": {"kind": "Node", "name": "n"},
-        "series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:09.000000Z"},
-    })  # fmt: skip
+    event = from_plain(
+        Event,
+        {
+            **NEW,
+            "message": "m",
+            "count": 3,
+            "source": {"component": "c", "host": "h"},
+            "firstTimestamp": "2026-01-01T00:00:00Z",
+            "lastTimestamp": "2026-01-01T00:00:01Z",
+            "related": {"kind": "Node", "name": "n"},
+            "series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:09.000000Z"},
+        },
+    )
     there = from_core(event)
     assert (there.note, there.deprecated_count, there.regarding.name) == ("m", 3, "a")
     assert to_plain(to_core(there)) == to_plain(event)
@@ -116,6 +119,9 @@ def test_table_tells_when_and_by_whom() -> None:
     event = from_plain(Event, {**NEW, "involvedObject": {"kind": "Pod", "name": "a"}, "message": " text \n"})
     cells = {column.name: column.cell(event) for column in EVENTS.columns if column.cell is not None}
     assert (cells["Object"], cells["Source"], cells["Message"], cells["Count"]) == (
-        "pod/a", "example.com/c, i", "text", 1,
-    )  # fmt: skip
+        "pod/a",
+        "example.com/c, i",
+        "text",
+        1,
+    )
     assert cells["Last Seen"] == cells["First Seen"] != "<unknown>"

@@ -41,8 +41,13 @@ async def test_nameless_limit_range_gets_a_uid_for_a_name(cluster: Callable[...,
     ("item", "faults"),
     [
         (
-            {"type": "Container", "max": {"cpu": 1}, "min": {"cpu": 2}, "default": {"cpu": 3},
-             "defaultRequest": {"cpu": "500m"}},
+            {
+                "type": "Container",
+                "max": {"cpu": 1},
+                "min": {"cpu": 2},
+                "default": {"cpu": 3},
+                "defaultRequest": {"cpu": "500m"},
+            },
             [
                 'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
                 'spec.limits[0].defaultRequest[cpu]: Invalid value: "500m": '
@@ -62,8 +67,12 @@ async def test_nameless_limit_range_gets_a_uid_for_a_name(cluster: Callable[...,
             ],
         ),
         (
-            {"type": "Pod", "max": {"memory": "1Gi"}, "min": {"memory": "512Mi"},
-             "maxLimitRequestRatio": {"memory": 4}},
+            {
+                "type": "Pod",
+                "max": {"memory": "1Gi"},
+                "min": {"memory": "512Mi"},
+                "maxLimitRequestRatio": {"memory": 4},
+            },
             [
                 'spec.limits[0].maxLimitRequestRatio[memory]: Invalid value: "4": '
                 "ratio 4 is greater than max/min = 2.000000"
@@ -78,7 +87,7 @@ async def test_nameless_limit_range_gets_a_uid_for_a_name(cluster: Callable[...,
             ['spec.limits[0].type: Invalid value: "Other": must be a standard limit type or fully qualified'],
         ),
     ],
-)  # fmt: skip
+)
 async def test_limits_that_contradict_each_other_are_refused(
     cluster: Callable[..., Any], item: dict[str, Any], faults: list[str]
 ) -> None:

@@ -21,8 +21,10 @@ GROUP = "discovery.k8s.io"
         ({}, ["subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`"]),
         (
             {"addresses": [{"ip": "127.0.0.1"}]},
-            ['subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range '
-             "(127.0.0.0/8, ::1/128)"],
+            [
+                'subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range '
+                "(127.0.0.0/8, ::1/128)"
+            ],
         ),
         (
             {"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 0}, {"name": "b", "port": 2, "protocol": "X"}]},
@@ -33,7 +35,7 @@ GROUP = "discovery.k8s.io"
             ],
         ),
     ],
-)  # fmt: skip
+)
 async def test_invalid_endpoints_are_refused(
     cluster: Callable[..., Any], subset: dict[str, Any], faults: list[str]
 ) -> None:
@@ -62,15 +64,17 @@ def test_table_shows_three_addresses() -> None:
         ),
         (
             {"addressType": "FQDN", "endpoints": [{"addresses": ["short", "a.example.com."]}]},
-            ['endpoints[0].addresses[0]: Invalid value: "short": should be a domain with at least two segments '
-             "separated by dots"],
+            [
+                'endpoints[0].addresses[0]: Invalid value: "short": should be a domain with at least two segments '
+                "separated by dots"
+            ],
         ),
         (
             {"addressType": "IPv4", "ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]},
             ['ports[1].name: Duplicate value: "a"'],
         ),
     ],
-)  # fmt: skip
+)
 async def test_invalid_slice_is_refused(cluster: Callable[..., Any], body: dict[str, Any], faults: list[str]) -> None:
     c = await cluster(ENDPOINT_SLICES)
     body = {"metadata": {"name": "s"}, **body}

@@ -25,20 +25,29 @@ def ingress(*paths: dict[str, Any], **spec: Any) -> dict[str, Any]:
     ("body", "fault"),
     [
         (ingress(), "spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"),
-        (ingress({"path": "x"}),
-         'spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path'),
-        (ingress({"path": "/a/.."}),
-         "spec.rules[0].http.paths[0].path: Invalid value: \"/a/..\": cannot end with '/..'"),
-        (ingress({"pathType": None}),
-         "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified"),
-        (ingress({"backend": {"service": {"name": "s"}}}),
-         "spec.rules[0].http.paths[0].backend: Required value: port name or number is required"),
-        (ingress(defaultBackend={**SERVICE, "resource": {"kind": "K", "name": "n"}}),
-         'spec.defaultBackend: Invalid value: "": cannot set both resource and service backends'),
-        (ingress(rules=[{"host": "192.0.2.1"}]),
-         'spec.rules[0].host: Invalid value: "192.0.2.1": must be a DNS name, not an IP address'),
+        (ingress({"path": "x"}), 'spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path'),
+        (
+            ingress({"path": "/a/.."}),
+            "spec.rules[0].http.paths[0].path: Invalid value: \"/a/..\": cannot end with '/..'",
+        ),
+        (
+            ingress({"pathType": None}),
+            "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+        ),
+        (
+            ingress({"backend": {"service": {"name": "s"}}}),
+            "spec.rules[0].http.paths[0].backend: Required value: port name or number is required",
+        ),
+        (
+            ingress(defaultBackend={**SERVICE, "resource": {"kind": "K", "name": "n"}}),
+            'spec.defaultBackend: Invalid value: "": cannot set both resource and service backends',
+        ),
+        (
+            ingress(rules=[{"host": "192.0.2.1"}]),
+            'spec.rules[0].host: Invalid value: "192.0.2.1": must be a DNS name, not an IP address',
+        ),
     ],
-)  # fmt: skip
+)
 async def test_an_ingress_is_refused_in_the_words_of_the_reference(
     cluster: Callable[..., Any], body: dict[str, Any], fault: str
 ) -> None:

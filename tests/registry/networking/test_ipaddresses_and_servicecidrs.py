@@ -41,14 +41,22 @@ async def test_parent_does_not_change(cluster: Callable[..., Any]) -> None:
     ("cidrs", "faults"),
     [
         ([], ["spec.cidrs: Required value: at least one CIDR required"]),
-        (["10.0.0.0/8"] * 3, ['spec.cidrs: Invalid value: {"CIDRs":["10.0.0.0/8","10.0.0.0/8","10.0.0.0/8"]}: '
-                              "may only hold up to 2 values"]),
-        (["10.0.0.0/8", "11.0.0.0/8"], [
-            'spec.cidrs: Invalid value: ["10.0.0.0/8","11.0.0.0/8"]: may specify no more than one IP for each IP '
-            "family, i.e 192.168.0.0/24 and 2001:db8::/64",
-        ]),
+        (
+            ["10.0.0.0/8"] * 3,
+            [
+                'spec.cidrs: Invalid value: {"CIDRs":["10.0.0.0/8","10.0.0.0/8","10.0.0.0/8"]}: '
+                "may only hold up to 2 values"
+            ],
+        ),
+        (
+            ["10.0.0.0/8", "11.0.0.0/8"],
+            [
+                'spec.cidrs: Invalid value: ["10.0.0.0/8","11.0.0.0/8"]: may specify no more than one IP for each IP '
+                "family, i.e 192.168.0.0/24 and 2001:db8::/64"
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_invalid_range_is_refused(cluster: Callable[..., Any], cidrs: list[str], faults: list[str]) -> None:
     c = await cluster(SERVICE_CIDRS)
     body = {"metadata": {"name": "r"}, "spec": {"cidrs": cidrs}}

@@ -27,18 +27,28 @@ async def test_types_follow_from_the_rules_and_ports_are_tcp(cluster: Callable[.
     ("rule", "faults"),
     [
         ({"from": [{}]}, ["spec.ingress[0].from[0]: Required value: must specify a peer"]),
-        ({"from": [{"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}}]},
-         ["spec.ingress[0].from[0]: Forbidden: may not specify both ipBlock and another peer"]),
-        ({"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["11.0.0.0/16", "10.0.0.0/8", "10.1.0.0/16"]}}]},
-         ['spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "11.0.0.0/16": '
-          "must be a strict subset of `cidr`",
-          'spec.ingress[0].from[0].ipBlock.except[1]: Invalid value: "10.0.0.0/8": '
-          "must be a strict subset of `cidr`"]),
-        ({"ports": [{"port": 90, "endPort": 80}, {"endPort": 1}]},
-         ["spec.ingress[0].ports[0].endPort: Invalid value: 90: must be greater than or equal to `port`",
-          "spec.ingress[0].ports[1].endPort: Invalid value: 1: may not be specified when `port` is not specified"]),
+        (
+            {"from": [{"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}}]},
+            ["spec.ingress[0].from[0]: Forbidden: may not specify both ipBlock and another peer"],
+        ),
+        (
+            {"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["11.0.0.0/16", "10.0.0.0/8", "10.1.0.0/16"]}}]},
+            [
+                'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "11.0.0.0/16": '
+                "must be a strict subset of `cidr`",
+                'spec.ingress[0].from[0].ipBlock.except[1]: Invalid value: "10.0.0.0/8": '
+                "must be a strict subset of `cidr`",
+            ],
+        ),
+        (
+            {"ports": [{"port": 90, "endPort": 80}, {"endPort": 1}]},
+            [
+                "spec.ingress[0].ports[0].endPort: Invalid value: 90: must be greater than or equal to `port`",
+                "spec.ingress[0].ports[1].endPort: Invalid value: 1: may not be specified when `port` is not specified",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_rule_is_refused_in_the_words_of_the_reference(
     cluster: Callable[..., Any], rule: dict[str, Any], faults: list[str]
 ) -> None:

@@ -24,9 +24,11 @@ async def test_overhead_and_tolerations_are_checked(cluster: Callable[..., Any])
     c = await cluster(RUNTIME_CLASSES)
     toleration = {"key": "t", "operator": "Exists"}
     body = {
-        "metadata": {"name": "r"}, "handler": "h", "overhead": {"podFixed": {"cpu": "-1"}},
+        "metadata": {"name": "r"},
+        "handler": "h",
+        "overhead": {"podFixed": {"cpu": "-1"}},
         "scheduling": {"tolerations": [toleration, toleration]},
-    }  # fmt: skip
+    }
     assert await c.faults(c.create(PLURAL, body, group=GROUP)) == [
         'overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0',
         'scheduling.tolerations[1]: Duplicate value: {"Key":"t","Operator":"Exists","Value":"","Effect":"",'

@@ -130,22 +130,34 @@ async def test_role_ref_does_not_change(cluster: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("plural", "body", "faults"),
     [
-        ("roles", role("r", {"resources": ["pods"], "verbs": []}), [
-            "rules[0].verbs: Required value: verbs must contain at least one value",
-            "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
-        ]),
-        ("roles", role("r", {"nonResourceURLs": ["/a"], "verbs": ["get"]}), [
-            'rules[0].nonResourceURLs: Invalid value: ["/a"]: namespaced rules cannot apply to non-resource URLs',
-        ]),
-        ("clusterroles", role("r", {**READ, "nonResourceURLs": ["/a"]}), [
-            'rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and '
-            "non-resource URLs",
-        ]),
-        ("clusterrolebindings", binding("b", "r", kind="Role"), [
-            'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
-        ]),
+        (
+            "roles",
+            role("r", {"resources": ["pods"], "verbs": []}),
+            [
+                "rules[0].verbs: Required value: verbs must contain at least one value",
+                "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+            ],
+        ),
+        (
+            "roles",
+            role("r", {"nonResourceURLs": ["/a"], "verbs": ["get"]}),
+            ['rules[0].nonResourceURLs: Invalid value: ["/a"]: namespaced rules cannot apply to non-resource URLs'],
+        ),
+        (
+            "clusterroles",
+            role("r", {**READ, "nonResourceURLs": ["/a"]}),
+            [
+                'rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and '
+                "non-resource URLs"
+            ],
+        ),
+        (
+            "clusterrolebindings",
+            binding("b", "r", kind="Role"),
+            ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'],
+        ),
     ],
-)  # fmt: skip
+)
 async def test_invalid_object_is_refused(
     cluster: Callable[..., Any], plural: str, body: dict[str, Any], faults: list[str]
 ) -> None:

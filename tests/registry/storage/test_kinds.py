@@ -86,9 +86,14 @@ async def test_a_volume_that_is_no_object_is_one_of_csi_that_nobody_claims(clust
 
     path, elsewhere = "spec.source.inlineVolumeSpec", "may not be specified in the context of inline volumes"
     all_wrong = attachment(
-        claimRef={"name": "c"}, capacity={"storage": "1Gi"}, persistentVolumeReclaimPolicy="Delete", nodeAffinity={},
-        storageClassName="s", volumeMode="Block", accessModes=[],
-    )  # fmt: skip
+        claimRef={"name": "c"},
+        capacity={"storage": "1Gi"},
+        persistentVolumeReclaimPolicy="Delete",
+        nodeAffinity={},
+        storageClassName="s",
+        volumeMode="Block",
+        accessModes=[],
+    )
     assert await c.faults(c.create("volumeattachments", all_wrong, group=GROUP)) == [
         f"{path}.claimRef: Forbidden: {elsewhere}",
         f"{path}.capacity: Forbidden: {elsewhere}",
@@ -113,10 +118,15 @@ async def test_a_driver_has_defaults_and_is_told_how_to_get_tokens(cluster: Clus
     made = await c.create("csidrivers", body, group=GROUP, warnings=warnings)
     assert warnings == [TOKENS_IN_SECRETS]
     assert made["spec"] == {
-        "attachRequired": True, "podInfoOnMount": False, "storageCapacity": False, "requiresRepublish": False,
-        "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"], "seLinuxMount": False,
+        "attachRequired": True,
+        "podInfoOnMount": False,
+        "storageCapacity": False,
+        "requiresRepublish": False,
+        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "volumeLifecycleModes": ["Persistent"],
+        "seLinuxMount": False,
         "tokenRequests": [{"audience": "a"}],
-    }  # fmt: skip
+    }
     made["spec"]["attachRequired"] = False
     assert await c.faults(c.update("csidrivers", made, group=GROUP)) == [
         "spec.attachedRequired: Invalid value: false: field is immutable"

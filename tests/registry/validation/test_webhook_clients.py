@@ -23,18 +23,25 @@ _FORM = "; desired format: https://host[/path]"
         ("https://example.com", []),
         ("https://example.com:8443/a/b", []),
         ("https://[::1]:8443", []),
-        ("", [f'url: Invalid value: "": \'https\' is the only allowed URL scheme{_FORM}',
-              f'url: Invalid value: "": host must be specified{_FORM}']),
+        (
+            "",
+            [
+                f"url: Invalid value: \"\": 'https' is the only allowed URL scheme{_FORM}",
+                f'url: Invalid value: "": host must be specified{_FORM}',
+            ],
+        ),
         ("https:opaque", [f'url: Invalid value: "": host must be specified{_FORM}']),
-        ("ftp://h", [f'url: Invalid value: "ftp": \'https\' is the only allowed URL scheme{_FORM}']),
+        ("ftp://h", [f"url: Invalid value: \"ftp\": 'https' is the only allowed URL scheme{_FORM}"]),
         ("https://a%20b:c%21@h", ['url: Invalid value: "a%20b:c%21": user information is not permitted in the URL']),
         ("https://u@h", ['url: Invalid value: "u": user information is not permitted in the URL']),
         ("https://h#a%20b", ['url: Invalid value: "a b": fragments are not permitted in the URL']),
         ("https://h?a=b%20c", ['url: Invalid value: "a=b%20c": query parameters are not permitted in the URL']),
-        ("https://h/%zz", [f'url: Required value: url must be a valid URL: parse "https://h/%zz": invalid URL escape '
-                           f'"%zz"{_FORM}']),
+        (
+            "https://h/%zz",
+            [f'url: Required value: url must be a valid URL: parse "https://h/%zz": invalid URL escape "%zz"{_FORM}'],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_url_is_judged(url: str, errors: list[str]) -> None:
     assert [str(error) for error in validate_webhook_url(url, HERE)] == errors
 

@@ -69,7 +69,7 @@ def looked_through(cacher: Cacher, prefix: str, node: str) -> list[str]:
 @pytest.mark.parametrize("seed", range(5))
 async def test_candidates_are_what_looking_through_everything_finds(
     storage: MemoryStorage, cacher: Cacher, seed: int
-) -> None:  # fmt: skip
+) -> None:
     dice = random.Random(seed)
     await write(storage, dice, 60)
     assert len(cacher.candidates(PODS, "a")) == len(cacher.list(PODS)[0])  # the index begins to be made
@@ -147,7 +147,7 @@ async def test_who_waits_for_its_turn_is_not_too_late(
 @pytest.mark.parametrize("seed", range(5))
 async def test_watchers_of_a_value_are_told_what_they_would_be_told_among_all(
     storage: MemoryStorage, cacher: Cacher, seed: int
-) -> None:  # fmt: skip
+) -> None:
     logs: dict[tuple[str, str, bool], list[tuple[str, str, int]]] = {}
 
     def watch(target: str, node: str, *, by_value: bool) -> Any:
@@ -157,9 +157,12 @@ async def test_watchers_of_a_value_are_told_what_they_would_be_told_among_all(
             log.append((event.type, event.entry.key, event.revision))
 
         return cacher.watch(
-            target, after_revision=None, accept=lambda entry: node_of(entry) == node,
-            value=node if by_value else None, deliver=deliver,
-        )  # fmt: skip
+            target,
+            after_revision=None,
+            accept=lambda entry: node_of(entry) == node,
+            value=node if by_value else None,
+            deliver=deliver,
+        )
 
     targets = (PODS, PODS + "x/", PODS + "y/3")
     watchers = [watch(target, node, by_value=way) for target in targets for node in NODES for way in (True, False)]

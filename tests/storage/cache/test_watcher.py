@@ -231,9 +231,7 @@ class TestMuchToTell:
             cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver)
         for log in logs[4:]:
             cacher.watch(PODS + "ns/", after_revision=None, accept=odd, deliver=log.deliver)
-        written = await asyncio.gather(
-            *(store.create(f"{PODS}ns/{value}", str(value).encode()) for value in range(5))
-        )  # fmt: skip
+        written = await asyncio.gather(*(store.create(f"{PODS}ns/{value}", str(value).encode()) for value in range(5)))
         assert sum(len(log.events) for log in logs) < 8
         assert cacher.told is None
         assert cacher.get(PODS + "ns/4") is not None

@@ -80,11 +80,15 @@ class KubeAPIServer:
         assert apiserver is not None
         self._start(
             [
-                etcd, f"--data-dir={folder}/etcd", f"--listen-client-urls={self._etcd}", f"--listen-peer-urls={peer}",
-                f"--advertise-client-urls={self._etcd}", f"--initial-advertise-peer-urls={peer}",
+                etcd,
+                f"--data-dir={folder}/etcd",
+                f"--listen-client-urls={self._etcd}",
+                f"--listen-peer-urls={peer}",
+                f"--advertise-client-urls={self._etcd}",
+                f"--initial-advertise-peer-urls={peer}",
                 f"--initial-cluster=default={peer}",
             ]
-        )  # fmt: skip
+        )
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
         (folder / "sa.key").write_bytes(pem)
@@ -92,15 +96,21 @@ class KubeAPIServer:
         (folder / "encryption.yaml").write_text(json.dumps(configuration(self.kms_endpoint)))
         self._start(
             [
-                apiserver, f"--etcd-servers={self._etcd}", f"--secure-port={self._url.rpartition(':')[2]}",
-                f"--cert-dir={folder}/certificates", f"--token-auth-file={folder}/tokens.csv",
-                "--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-signing-key-file={folder}/sa.key", f"--service-account-key-file={folder}/sa.key",
-                "--service-cluster-ip-range=10.0.0.0/24", "--storage-media-type=application/json",
+                apiserver,
+                f"--etcd-servers={self._etcd}",
+                f"--secure-port={self._url.rpartition(':')[2]}",
+                f"--cert-dir={folder}/certificates",
+                f"--token-auth-file={folder}/tokens.csv",
+                "--authorization-mode=RBAC",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-signing-key-file={folder}/sa.key",
+                f"--service-account-key-file={folder}/sa.key",
+                "--service-cluster-ip-range=10.0.0.0/24",
+                "--storage-media-type=application/json",
                 "--disable-admission-plugins=ServiceAccount",
                 f"--encryption-provider-config={folder}/encryption.yaml",
             ]
-        )  # fmt: skip
+        )
         self._wait()
         return self
 

@@ -47,13 +47,29 @@ class EtcdProcess:
         peer = f"http://127.0.0.1:{self._peer_port}"
         self._process = subprocess.Popen(
             (
-                program(), "--data-dir", str(self.folder), "--listen-client-urls", self.url,
-                "--advertise-client-urls", self.url, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                "--initial-cluster", f"default={peer}", "--unsafe-no-fsync", "--log-level", "error",
-                "--max-request-bytes", str(16 << 20), *self._flags,
+                program(),
+                "--data-dir",
+                str(self.folder),
+                "--listen-client-urls",
+                self.url,
+                "--advertise-client-urls",
+                self.url,
+                "--listen-peer-urls",
+                peer,
+                "--initial-advertise-peer-urls",
+                peer,
+                "--initial-cluster",
+                f"default={peer}",
+                "--unsafe-no-fsync",
+                "--log-level",
+                "error",
+                "--max-request-bytes",
+                str(16 << 20),
+                *self._flags,
             ),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         until = time.monotonic() + _START_SECONDS
         while True:
             try:

@@ -93,9 +93,20 @@ def test_members_without_a_majority_are_told() -> None:
     assert "no leader" in told
 
 
-@pytest.mark.parametrize(("version", "is_refused"), [
-    ("3.4.30", True), ("3.4.31", False), ("3.5.0", True), ("3.5.12", True), ("3.5.13", False), ("3.6.0", False),
-    ("3.6.0-rc.1", False), ("3.3.27", True), ("4.0.0", False), ("built by hand", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("version", "is_refused"),
+    [
+        ("3.4.30", True),
+        ("3.4.31", False),
+        ("3.5.0", True),
+        ("3.5.12", True),
+        ("3.5.13", False),
+        ("3.6.0", False),
+        ("3.6.0-rc.1", False),
+        ("3.3.27", True),
+        ("4.0.0", False),
+        ("built by hand", False),
+    ],
+)
 def test_members_whose_watches_say_too_early_that_they_are_done_are_refused(version: str, is_refused: bool) -> None:
     assert bool(wrong_with_members(TWO, [WELL, dataclasses.replace(WELL, version=version)])) is is_refused

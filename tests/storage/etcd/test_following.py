@@ -50,10 +50,18 @@ async def test_changes_are_passed_on_in_their_order_with_fragments_joined() -> N
     assert found.progress == [7]
 
 
-@pytest.mark.parametrize("messages", [
-    (told(3),), (told(5, 4),), (told(4), told(4)), (told(6), told(5)), (told(progress=7), told(6)),
-    (told(5, fragment=True), told(4)),
-], ids=["of the past", "backwards", "twice", "backwards later", "after progress", "in fragments"])  # fmt: skip
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (told(3),),
+        (told(5, 4),),
+        (told(4), told(4)),
+        (told(6), told(5)),
+        (told(progress=7), told(6)),
+        (told(5, fragment=True), told(4)),
+    ],
+    ids=["of the past", "backwards", "twice", "backwards later", "after progress", "in fragments"],
+)
 async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ...]) -> None:
     found = Told(after=3)
     assert isinstance(found.take(*messages), _Disordered)

@@ -13,9 +13,15 @@ from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 
 READERS: Final[tuple[Callable[[bytes], object], ...]] = (
-    messages.read_range, messages.read_txn, messages.read_watch, messages.read_cluster, messages.read_lease,
-    messages.read_status, messages.read_seconds_left, messages.read_revision,
-)  # fmt: skip
+    messages.read_range,
+    messages.read_txn,
+    messages.read_watch,
+    messages.read_cluster,
+    messages.read_lease,
+    messages.read_status,
+    messages.read_seconds_left,
+    messages.read_revision,
+)
 HUGE: Final = b"\xff\xff\xff\xff\xff\xff\xff\xff\xf7\x01"
 _NUMBERS: Final = st.sampled_from([b"\0", b"\x01", b"\x7f", b"\xff\x01", HUGE])
 _FIELDS: Final = st.builds(lambda number, value: bytes((number << 3,)) + value, st.integers(1, 15), _NUMBERS)
@@ -24,12 +30,13 @@ _MESSAGES: Final = st.recursive(
     lambda inner: st.lists(
         st.builds(
             lambda number, value: bytes((number << 3 | 2, len(value))) + value,
-            st.integers(1, 15), inner.filter(lambda found: len(found) < 128),
+            st.integers(1, 15),
+            inner.filter(lambda found: len(found) < 128),
         ),
         max_size=3,
     ).map(b"".join),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("read", [messages.read_range, messages.read_txn, messages.read_watch, messages.read_status])

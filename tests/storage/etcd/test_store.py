@@ -64,7 +64,7 @@ async def test_many_writers_on_two_stores_are_told_of_in_the_same_order(store: E
     await other.subscribe("", after_revision=1, deliver=recorders[1])
     await asyncio.gather(
         *(write_at_random((store, other)[writer % 2], random.Random(writer), 40) for writer in range(8))
-    )  # fmt: skip
+    )
     last = await store.current_revision()
     await asyncio.gather(store.wait_until(last), other.wait_until(last))
     assert recorders[0].events == recorders[1].events
@@ -140,7 +140,7 @@ async def test_it_goes_on_where_it_was_when_etcd_comes_back(store: EtcdStorage, 
 
 async def test_members_that_are_away_or_silent_are_left_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr("steersman.storage.etcd.store._MEMBER_SECONDS", 0.3)
 
     held: list[asyncio.StreamWriter] = []
@@ -239,7 +239,7 @@ async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) 
 
 async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     await store._following.stop()  # as if it started over while the answer was on its way
     call = store._members.call
 
@@ -256,7 +256,7 @@ async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
 
 async def test_closing_does_not_wait_for_writes_that_never_end(
     etcd_process: EtcdProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr("steersman.storage.etcd.store._LAST_SECONDS", 0.1)
     store = await opened(etcd_process)
     await store._following.stop()
@@ -284,7 +284,7 @@ async def test_what_is_no_revision_in_the_key_of_compactions_is_not_believed(sto
 
 async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     asked = asyncio.Event()
     ends = asyncio.Event()
 

@@ -62,8 +62,9 @@ async def test_every_worker_is_told_of_every_write_in_one_order(house: House) ->
     told: list[list[Event]] = [[] for _ in workers]
     for worker, events in zip(workers, told, strict=True):
         await worker.subscribe("/", after_revision=worker.revision, deliver=events.extend)
-    await asyncio.gather(*(worker.create(f"/{number}/{index}", b"x") for number in range(30)
-                           for index, worker in enumerate(workers)))  # fmt: skip
+    await asyncio.gather(
+        *(worker.create(f"/{number}/{index}", b"x") for number in range(30) for index, worker in enumerate(workers))
+    )
     for worker in workers:
         await worker.wait_until(91)
     assert [event.revision for event in told[0]] == list(range(2, 92))

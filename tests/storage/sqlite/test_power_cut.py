@@ -76,9 +76,13 @@ def liar(tmp_path: Path) -> Liar:
 def running(liar: Liar, tmp_path: Path) -> Iterator[Store]:
     """A store that is killed in the end."""
     with subprocess.Popen(
-        [sys.executable, "-c", _STORE, str(tmp_path / "disk" / "store.db")], env=os.environ | liar.environment,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", _STORE, str(tmp_path / "disk" / "store.db")],
+        env=os.environ | liar.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         try:
             yield Store(process)
         finally:

@@ -39,18 +39,22 @@ def left(share: float, *noted: bytes) -> dict[str, bytes]:
 
 def test_what_was_synced_is_left_and_the_rest_may_be() -> None:
     noted = [
-        record(Kind.WRITTEN, data=page(b"a") + page(b"b")), record(Kind.SYNCED),
-        record(Kind.WRITTEN, at=PAGE, data=b"new"), record(Kind.WRITTEN, at=2 * PAGE, data=b"more"),
-    ]  # fmt: skip
+        record(Kind.WRITTEN, data=page(b"a") + page(b"b")),
+        record(Kind.SYNCED),
+        record(Kind.WRITTEN, at=PAGE, data=b"new"),
+        record(Kind.WRITTEN, at=2 * PAGE, data=b"more"),
+    ]
     assert left(0.0, *noted) == {"/f": page(b"a") + page(b"b")}
     assert left(1.0, *noted) == {"/f": page(b"a") + b"new" + page(b"b")[3:] + b"more"}
 
 
 def test_a_sync_after_one_that_failed_keeps_only_what_was_written_since() -> None:
     noted = [
-        record(Kind.WRITTEN, data=page(b"a")), record(Kind.NOT_SYNCED),
-        record(Kind.WRITTEN, at=PAGE, data=page(b"b")), record(Kind.SYNCED),
-    ]  # fmt: skip
+        record(Kind.WRITTEN, data=page(b"a")),
+        record(Kind.NOT_SYNCED),
+        record(Kind.WRITTEN, at=PAGE, data=page(b"b")),
+        record(Kind.SYNCED),
+    ]
     assert left(0.0, *noted) == {"/f": bytes(PAGE) + page(b"b")}
     again = record(Kind.WRITTEN, data=b"a")  # one byte of a page makes the whole page one to be written
     assert left(0.0, *noted, again, record(Kind.SYNCED)) == {"/f": page(b"a") + page(b"b")}
@@ -58,9 +62,13 @@ def test_a_sync_after_one_that_failed_keeps_only_what_was_written_since() -> Non
 
 def test_each_file_is_synced_for_itself_and_keeps_what_it_has_under_another_name() -> None:
     noted = [
-        record(Kind.WRITTEN, "/a", data=b"a"), record(Kind.WRITTEN, "/b", data=b"b"), record(Kind.SYNCED, "/a"),
-        record(Kind.RENAMED, "/a", data=b"/c"), record(Kind.WRITTEN, "/d", data=b"d"), record(Kind.REMOVED, "/d"),
-    ]  # fmt: skip
+        record(Kind.WRITTEN, "/a", data=b"a"),
+        record(Kind.WRITTEN, "/b", data=b"b"),
+        record(Kind.SYNCED, "/a"),
+        record(Kind.RENAMED, "/a", data=b"/c"),
+        record(Kind.WRITTEN, "/d", data=b"d"),
+        record(Kind.REMOVED, "/d"),
+    ]
     assert left(0.0, *noted) == {"/b": b"", "/c": b"a"}
 
 

@@ -50,18 +50,23 @@ LINEARIZABLE = {
         CREATED, operation("update", "b", "unknown", expected=5), operation("read", "b", version=9)
     ),
     "a lost write happened later": in_turn(
-        CREATED, operation("update", "b", "unknown", expected=5), operation("read", "a", version=5),
+        CREATED,
+        operation("update", "b", "unknown", expected=5),
+        operation("read", "a", version=5),
         operation("read", "b", version=9),
     ),
     "a lost write did not happen": in_turn(
         CREATED, operation("delete", "", "unknown", expected=5), operation("read", "a", version=5)
     ),
     "refusals": in_turn(
-        operation("update", "b", "missing", expected=5), CREATED, operation("create", "b", "exists"),
-        operation("delete", "", "conflict", expected=4), operation("delete", expected=5),
+        operation("update", "b", "missing", expected=5),
+        CREATED,
+        operation("create", "b", "exists"),
+        operation("delete", "", "conflict", expected=4),
+        operation("delete", expected=5),
         operation("read", "", "missing"),
     ),
-}  # fmt: skip
+}
 WRONG = {
     "a lost update": in_turn(
         CREATED, operation("update", "b", version=6, expected=5), operation("update", "c", version=7, expected=5)
@@ -77,7 +82,7 @@ WRONG = {
     "a lost write that happened before its time": in_turn(
         CREATED, operation("read", "b", version=6), operation("update", "b", "unknown", expected=5)
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

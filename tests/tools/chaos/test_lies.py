@@ -67,9 +67,12 @@ def test_a_clock_is_ahead_or_behind_whoever_is_asked(liar: Liar, seconds: float)
 def writing(liar: Liar, path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that writes numbers into a file of SQLite, and says what came of it."""
     with subprocess.Popen(
-        [sys.executable, "-c", _ASKED, str(path)], env=os.environ | liar.environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", _ASKED, str(path)],
+        env=os.environ | liar.environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         yield process
 
 
@@ -162,7 +165,10 @@ print(*found, synced(os.open(sys.argv[1], os.O_RDWR)))
 """
     liar.fail_syncs(1)
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "disk" / "file")], env=os.environ | liar.environment,
-        capture_output=True, check=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", script, str(tmp_path / "disk" / "file")],
+        env=os.environ | liar.environment,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
     assert done.stdout.split() == ["5", "5", "None", "None", "None"]

@@ -13,30 +13,49 @@ from tools.cluster_attacks.walk import walk
 
 _EDIT = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:aggregate-to-edit"
 _WITHOUT_OBJECTS = {"bindings", "localsubjectaccessreviews"}
-DOCUMENT: dict[str, Any] = {"components": {"schemas": {
-    "a.Kind": {
-        "x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "Kind"}],
-        "properties": {"kind": {"type": "string"}, "metadata": {"properties": {
-            "labels": {"type": "object", "additionalProperties": {"type": "string"}}, "uid": {"type": "string"},
-        }}, "spec": {"allOf": [{"$ref": "#/components/schemas/a.Spec"}]}},
-    },
-    "a.Spec": {"properties": {
-        "replicas": {"type": "integer"}, "names": {"type": "array", "items": {"type": "string"}},
-        "policy": {"type": "string", "enum": ["A", "B"]}, "ports": {"type": "array", "items": {
-            "properties": {"port": {"type": "integer"}, "name": {"type": "string"}},
-        }},
-    }},
-}}}  # fmt: skip
+DOCUMENT: dict[str, Any] = {
+    "components": {
+        "schemas": {
+            "a.Kind": {
+                "x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "Kind"}],
+                "properties": {
+                    "kind": {"type": "string"},
+                    "metadata": {
+                        "properties": {
+                            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                            "uid": {"type": "string"},
+                        }
+                    },
+                    "spec": {"allOf": [{"$ref": "#/components/schemas/a.Spec"}]},
+                },
+            },
+            "a.Spec": {
+                "properties": {
+                    "replicas": {"type": "integer"},
+                    "names": {"type": "array", "items": {"type": "string"}},
+                    "policy": {"type": "string", "enum": ["A", "B"]},
+                    "ports": {
+                        "type": "array",
+                        "items": {"properties": {"port": {"type": "integer"}, "name": {"type": "string"}}},
+                    },
+                }
+            },
+        }
+    }
+}
 
 
 def test_fields_are_those_of_the_schema_as_deep_as_the_sample() -> None:
     schemas = Schemas(DOCUMENT)
     obj = {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}
     assert list(fields(schemas, schemas.of_kind("a", "v1", "Kind"), obj)) == [
-        Field(("metadata", "labels"), "map"), Field(("spec", "replicas"), "integer"), Field(("spec", "names"), "list"),
-        Field(("spec", "ports"), "list"), Field(("spec", "ports", 0, "port"), "integer"),
+        Field(("metadata", "labels"), "map"),
+        Field(("spec", "replicas"), "integer"),
+        Field(("spec", "names"), "list"),
+        Field(("spec", "ports"), "list"),
+        Field(("spec", "ports", 0, "port"), "integer"),
         Field(("spec", "ports", 0, "name"), "text"),
-    ]  # fmt: skip
+    ]
 
 
 def made(attempt: Attempt, path: tuple[str | int, ...], number: int = 0) -> Any:
@@ -63,9 +82,11 @@ def test_texts_have_each_grammar_that_is_taken_and_keep_what_is_valid_around_it(
 
 def test_items_of_lists_are_distinct_and_as_many_as_a_body_may_have() -> None:
     obj, path = {"spec": {"ports": [{"name": "a", "port": 80}]}}, ("spec", "ports")
-    (attempt,) = attempts(obj, Field(path, "list"), lambda changed: len({
-        each["name"] for each in changed["spec"]["ports"]
-    }) == len(changed["spec"]["ports"]))  # fmt: skip
+    (attempt,) = attempts(
+        obj,
+        Field(path, "list"),
+        lambda changed: len({each["name"] for each in changed["spec"]["ports"]}) == len(changed["spec"]["ports"]),
+    )
     items = made(attempt, path)
     assert len(items) > 20_000
     assert len({each["name"] for each in items}) == len(items)
@@ -78,9 +99,13 @@ async def test_there_is_a_valid_sample_of_each_kind_that_an_editor_may_make() ->
         assert made.status == 201
         rules = (await client.get(_EDIT)).json()["rules"]
         may = {
-            (group, resource) for rule in rules if "create" in rule["verbs"]
-            for group in rule["apiGroups"] for resource in rule["resources"] if "/" not in resource
-        }  # fmt: skip
+            (group, resource)
+            for rule in rules
+            if "create" in rule["verbs"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            if "/" not in resource
+        }
         served = {}
         for group in (await client.get("/apis")).json()["groups"]:
             prefix = f"/apis/{group['preferredVersion']['groupVersion']}"
@@ -89,8 +114,9 @@ async def test_there_is_a_valid_sample_of_each_kind_that_an_editor_may_make() ->
         for each in (await client.get("/api/v1")).json()["resources"]:
             served["", each["name"]] = "/api/v1"
         wanted = {(group, resource) for group, resource in may if (group, resource) in served} - {
-            ("authorization.k8s.io", "localsubjectaccessreviews"), ("", "bindings"),
-        }  # fmt: skip
+            ("authorization.k8s.io", "localsubjectaccessreviews"),
+            ("", "bindings"),
+        }
         assert {resource for _, resource in wanted} <= {resource_of(name) for name in SAMPLES}
         for name in SAMPLES:
             for (group, resource), prefix in served.items():

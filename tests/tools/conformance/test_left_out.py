@@ -17,9 +17,9 @@ LIFECYCLE = "[sig-apps] Deployment should run the lifecycle of a Deployment [Con
 ENVIRONMENT = "[sig-node] Secrets should be consumable via the environment [NodeConformance] [Conformance]"
 
 
-@pytest.mark.parametrize(("name", "simulated", "told"), [
-    (DNS, False, False), (LIFECYCLE, True, True), (ENVIRONMENT, True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "simulated", "told"), [(DNS, False, False), (LIFECYCLE, True, True), (ENVIRONMENT, True, False)]
+)
 def test_which_tests_are_run(name: str, simulated: bool, told: bool) -> None:
     assert (re.search(pattern(SIMULATED), name) is None) is simulated
     assert (re.search(pattern(TOLD), name) is None) is told
@@ -38,16 +38,21 @@ def test_the_documents_tell_each_reason() -> None:
 def test_a_report_is_counted(tmp_path: Path) -> None:
     def spec(name: str, state: str, kind: str = "It") -> dict[str, object]:
         group, _, rest = name.partition("] ")
-        return {
-            "LeafNodeType": kind, "State": state, "ContainerHierarchyTexts": [f"{group}]"], "LeafNodeText": rest,
-        }  # fmt: skip
+        return {"LeafNodeType": kind, "State": state, "ContainerHierarchyTexts": [f"{group}]"], "LeafNodeText": rest}
 
     report = tmp_path / "report.json"
-    specs = [spec(DNS, "skipped"), spec(LIFECYCLE, "passed"), spec(ENVIRONMENT, "timedout"),
-             spec("", "passed", "ReportAfterSuite")]  # fmt: skip
+    specs = [
+        spec(DNS, "skipped"),
+        spec(LIFECYCLE, "passed"),
+        spec(ENVIRONMENT, "timedout"),
+        spec("", "passed", "ReportAfterSuite"),
+    ]
     report.write_text(json.dumps([{"SpecReports": specs}]))
     assert table(report, SIMULATED).splitlines() == [
-        "sig-apps: 1 of 1 passed", "sig-node: 0 of 1 passed", "all: 1 of 2 passed",
-        f"left out: 1: {SIMULATED[0].why}", f"timedout: {ENVIRONMENT}",
-    ]  # fmt: skip
+        "sig-apps: 1 of 1 passed",
+        "sig-node: 0 of 1 passed",
+        "all: 1 of 2 passed",
+        f"left out: 1: {SIMULATED[0].why}",
+        f"timedout: {ENVIRONMENT}",
+    ]
     assert table(tmp_path / "none", SIMULATED) == "there is no report"

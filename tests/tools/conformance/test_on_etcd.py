@@ -13,10 +13,14 @@ from tools.aggregated_server.command import CACHE, MODULE
 from tools.conformance.clusters import PROGRAMS
 from tools.one_etcd.servers import KUBERNETES, STEERSMAN
 
-_FOCUS = "|".join((
-    r"should be able to convert a non homogeneous list of CRs", r"ResourceQuota should create .* life of a configMap",
-    r"should manage the lifecycle of an event", r"Watchers should receive events on concurrent watches in same order",
-))  # fmt: skip
+_FOCUS = "|".join(
+    (
+        r"should be able to convert a non homogeneous list of CRs",
+        r"ResourceQuota should create .* life of a configMap",
+        r"should manage the lifecycle of an event",
+        r"Watchers should receive events on concurrent watches in same order",
+    )
+)
 """Of definitions that a webhook converts, of a controller, of writes, and of watches: a minute."""
 
 

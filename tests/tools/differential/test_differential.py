@@ -161,6 +161,10 @@ def test_header_fields_are_sent_and_what_follows_from_them_is_compared() -> None
     status = {"kind": "Status", "reason": "NotAcceptable", "message": "no", "metadata": {"uid": "1"}}
     answer = Answer(406, status, (), {"content-type": "application/json", "date": "now", "audit-id": "one"})
     assert header_fields.told(answer) == {
-        "code": 406, "content-type": "application/json", "audit-id": "one", "kind": "Status",
-        "reason": "NotAcceptable", "message": "no",
-    }  # fmt: skip
+        "code": 406,
+        "content-type": "application/json",
+        "audit-id": "one",
+        "kind": "Status",
+        "reason": "NotAcceptable",
+        "message": "no",
+    }

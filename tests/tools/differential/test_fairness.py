@@ -129,9 +129,12 @@ def told(current: int, fraction: float) -> Seen:
     gauges = "\n".join(
         f'apiserver_flowcontrol_{name}{{priority_level="{level}"}} {value}'
         for level, highest, seats in (("own", 12, current), ("catch-all", 0, 1), ("exempt", 1, 1))
-        for name, value in (("demand_seats_high_watermark", highest), ("demand_seats_smoothed", highest),
-                            ("current_limit_seats", seats))
-    )  # fmt: skip
+        for name, value in (
+            ("demand_seats_high_watermark", highest),
+            ("demand_seats_smoothed", highest),
+            ("current_limit_seats", seats),
+        )
+    )
     return seen(f"{gauges}\napiserver_flowcontrol_seat_fair_frac {fraction}\n")
 
 

@@ -44,8 +44,14 @@ def test_the_cases_have_all_sorts_of_paths() -> None:
 
 
 def test_no_object_is_made_that_changes_what_becomes_of_requests() -> None:
-    webhooks = Served("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", False,
-                      "ValidatingWebhookConfiguration", (), True)  # fmt: skip
+    webhooks = Served(
+        "/apis/admissionregistration.k8s.io/v1",
+        "validatingwebhookconfigurations",
+        False,
+        "ValidatingWebhookConfiguration",
+        (),
+        True,
+    )
     assert fixture(webhooks, "a")["metadata"]["name"] == "NO NAME"
     assert fixture(PODS, "a")["spec"]
 
@@ -104,8 +110,13 @@ def test_what_has_become_of_objects_is_told_by_each() -> None:
     meta = {"name": "a", "namespace": "foo", "uid": "1", "resourceVersion": "1"}
     key = ("/api/v1/pods", "foo", "a")
     seen = []
-    for items in ([meta], [{**meta, "resourceVersion": "2"}], [{**meta, "uid": "2"}],
-                  [{**meta, "uid": "2", "deletionTimestamp": "x"}], []):  # fmt: skip
+    for items in (
+        [meta],
+        [{**meta, "resourceVersion": "2"}],
+        [{**meta, "uid": "2"}],
+        [{**meta, "uid": "2", "deletionTimestamp": "x"}],
+        [],
+    ):
         client.items = [{"metadata": each} for each in items]
         seen.append(side.look([PODS]))
     assert seen == [{key: each} for each in ("made", "changed", "made again", "going", "gone")]

@@ -16,13 +16,27 @@ from tools.envtest_suites.report import Run
 def test_what_is_to_be_run_is_said_to_one_process_and_to_several(tmp_path: Path) -> None:
     report, specs = tmp_path / "report.json", Specs("creates", "waits", 5)
     assert alone(Path("/a/suite.test"), specs, report) == [
-        "/a/suite.test", f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=5m", "-test.timeout=6m",
-        "-test.v", "-ginkgo.focus=creates", "-ginkgo.skip=waits",
-    ]  # fmt: skip
+        "/a/suite.test",
+        f"-ginkgo.json-report={report}",
+        "-ginkgo.no-color",
+        "-ginkgo.timeout=5m",
+        "-test.timeout=6m",
+        "-test.v",
+        "-ginkgo.focus=creates",
+        "-ginkgo.skip=waits",
+    ]
     assert in_parallel(Path("/b/ginkgo"), 4, Path("/a/suite.test"), specs, report) == [
-        "/b/ginkgo", "run", "--procs=4", "--json-report=report.json", f"--output-dir={tmp_path}", "--no-color",
-        "--timeout=5m", "--focus=creates", "--skip=waits", "/a/suite.test",
-    ]  # fmt: skip
+        "/b/ginkgo",
+        "run",
+        "--procs=4",
+        "--json-report=report.json",
+        f"--output-dir={tmp_path}",
+        "--no-color",
+        "--timeout=5m",
+        "--focus=creates",
+        "--skip=waits",
+        "/a/suite.test",
+    ]
 
 
 def test_a_suite_gets_the_programs_and_what_it_reports_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,22 +21,37 @@ Running Suite: Client Suite
 def spec(state: str, text: str, *, node: str = "It", message: str = "") -> dict[str, Any]:
     failure = {"Message": message} if message else None
     names = ["Client", "Create"] if node == "It" else None
-    return {"State": state, "LeafNodeType": node, "LeafNodeText": text, "ContainerHierarchyTexts": names,
-            "Failure": failure}  # fmt: skip
+    return {
+        "State": state,
+        "LeafNodeType": node,
+        "LeafNodeText": text,
+        "ContainerHierarchyTexts": names,
+        "Failure": failure,
+    }
 
 
 def report(*specs: dict[str, Any], succeeded: bool = True) -> str:
-    return json.dumps([{
-        "RunTime": 2_000_000_000, "SuiteSucceeded": succeeded, "SpecReports": list(specs),
-        "SpecialSuiteFailureReasons": None,
-    }])  # fmt: skip
+    return json.dumps(
+        [
+            {
+                "RunTime": 2_000_000_000,
+                "SuiteSucceeded": succeeded,
+                "SpecReports": list(specs),
+                "SpecialSuiteFailureReasons": None,
+            }
+        ]
+    )
 
 
 def test_specs_are_counted_and_failures_named():
-    found = read(report(
-        spec("passed", "", node="BeforeSuite"), spec("passed", "works"), spec("skipped", "waits"),
-        spec("panicked", "breaks", message="Expected\n  <int>: 1\n"),
-    ))  # fmt: skip
+    found = read(
+        report(
+            spec("passed", "", node="BeforeSuite"),
+            spec("passed", "works"),
+            spec("skipped", "waits"),
+            spec("panicked", "breaks", message="Expected\n  <int>: 1\n"),
+        )
+    )
     assert found == Run(1, {"Client Create breaks": "Expected <int>: 1"}, 2.0)
     assert str(found) == "1 passed, 1 failed"
 

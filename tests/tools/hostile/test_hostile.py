@@ -88,9 +88,10 @@ def test_each_place_of_a_head_is_filled_with_each_dear_character() -> None:
         assert SIZE * 0.2 < message.size < 3 * SIZE + 1000, case.name  # in characters
     names = {case.name for case in fillers.cases()}
     assert {
-        "fillers/http/1.1/headers/Accept/quotes/narrow", "fillers/h2/paths/api/v1/{}/invalid-escaped/anonymous",
+        "fillers/http/1.1/headers/Accept/quotes/narrow",
+        "fillers/h2/paths/api/v1/{}/invalid-escaped/anonymous",
         f"fillers/http/1.1/queries/GET /api/v1/namespaces/{NAMESPACE}/pods/none/portforward/ports/astral-raw",
-    } <= names  # fmt: skip
+    } <= names
 
 
 def test_bytes_that_are_no_text_are_sent_as_they_are() -> None:
@@ -307,13 +308,20 @@ def test_labels_that_are_long_and_series_of_what_is_not_served_are_found() -> No
         pairs = [f'{key}="{value}"' for key, value in labels.items()]
         return f"some_total{{{','.join(pairs)}}} 1"
 
-    good = ["# HELP a b", series("", "v1", "pods", "log"), series("a.b", "v1", "", ""),
-            series("hostile.example.com", "v1", "things", ""), 'held{resource="pods"} 1']  # fmt: skip
+    good = [
+        "# HELP a b",
+        series("", "v1", "pods", "log"),
+        series("a.b", "v1", "", ""),
+        series("hostile.example.com", "v1", "things", ""),
+        'held{resource="pods"} 1',
+    ]
     assert list(strange("\n".join(good), served)) == []
     bad = [series("", "v1", "none", ""), series("a.b", "v1", "pods", ""), series("", "v1", "pods", "", name="n" * 254)]
     assert [each.partition(":")[0] for each in strange("\n".join(bad), served)] == [
-        "not served", "not served", "label name of 254 characters",
-    ]  # fmt: skip
+        "not served",
+        "not served",
+        "label name of 254 characters",
+    ]
 
 
 @pytest.mark.slow

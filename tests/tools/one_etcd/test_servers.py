@@ -150,9 +150,9 @@ def test_the_command_tells_where_they_are_and_ends_them() -> None:
         assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("steersman", (STEERSMAN,)), ("steersman,kubernetes", (STEERSMAN, KUBERNETES)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "found"), [("steersman", (STEERSMAN,)), ("steersman,kubernetes", (STEERSMAN, KUBERNETES))]
+)
 def test_servers_are_named(text: str, found: tuple[str, ...]) -> None:
     assert names(text) == found
 

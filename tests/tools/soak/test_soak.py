@@ -32,8 +32,18 @@ async def test_informers_know_what_is_there_though_the_server_is_killed(make_ser
     server.start()
     run = soak.Soak([soak.endpoint_of(server)], informers=20, rate=60, kills=6, seed=3)
     await soak.run_with_restarts(run, 15, [server], 6, random.Random(3))
-    wanted = {"events", "lists", "watch-lists", "watches resumed", "watches cut off", "informers killed", "restarts",
-              "lists of exactly one version", "pages", "writes that informers were told of"}  # fmt: skip
+    wanted = {
+        "events",
+        "lists",
+        "watch-lists",
+        "watches resumed",
+        "watches cut off",
+        "informers killed",
+        "restarts",
+        "lists of exactly one version",
+        "pages",
+        "writes that informers were told of",
+    }
     assert not wanted - (+run.counts).keys()
     assert server.stop() == 0
 
@@ -46,8 +56,16 @@ async def test_informers_that_go_from_server_to_server_know_what_is_there(server
     try:
         run = soak.Soak(soak.endpoints_of(several), informers=20, rate=40, kills=6, seed=4)
         await soak.run_with_restarts(run, 20, several.servers, 8, random.Random(4))
-        wanted = {"events", "lists", "watch-lists", "watches resumed", "restarts", "pages",
-                  "lists of exactly one version", "writes that informers were told of"}  # fmt: skip
+        wanted = {
+            "events",
+            "lists",
+            "watch-lists",
+            "watches resumed",
+            "restarts",
+            "pages",
+            "lists of exactly one version",
+            "writes that informers were told of",
+        }
         assert not wanted - (+run.counts).keys()
     finally:
         await asyncio.to_thread(several.__exit__)
@@ -249,9 +267,12 @@ async def test_it_lists_and_then_watches_from_where_each_watch_ended():
         watching(),
     )
     assert asked == [
-        "?limit=500&resourceVersion=0", f"{WATCH}&resourceVersion=7", f"{WATCH}&resourceVersion=20",
-        f"{WATCH}&resourceVersion=21", f"{WATCH}&resourceVersion=21",
-    ]  # fmt: skip
+        "?limit=500&resourceVersion=0",
+        f"{WATCH}&resourceVersion=7",
+        f"{WATCH}&resourceVersion=20",
+        f"{WATCH}&resourceVersion=21",
+        f"{WATCH}&resourceVersion=21",
+    ]
     assert (sorted(view.objects), view.version) == ([("ns", "a"), ("ns", "b")], 21)
 
 
@@ -279,14 +300,14 @@ async def test_a_version_that_is_gone_is_followed_by_a_list():
 async def test_a_watch_can_begin_with_what_there_is():
     asked, view = await play(
         watching(
-            event("ADDED", config_map("b", 6)), event("ADDED", config_map("a", 5)),
-            bookmark(7, **{"k8s.io/initial-events-end": "true"}), event("DELETED", config_map("a", 8)),
+            event("ADDED", config_map("b", 6)),
+            event("ADDED", config_map("a", 5)),
+            bookmark(7, **{"k8s.io/initial-events-end": "true"}),
+            event("DELETED", config_map("a", 8)),
         ),
         watch_list=True,
-    )  # fmt: skip
-    assert asked == [
-        f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", f"{WATCH}&resourceVersion=8",
-    ]  # fmt: skip
+    )
+    assert asked == [f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", f"{WATCH}&resourceVersion=8"]
     assert (sorted(view.objects), view.version, view.since) == ([("ns", "b")], 8, 7)
 
 

@@ -105,9 +105,7 @@ def sends(process: Member | Server, number: signal.Signals) -> Step:
     return run
 
 
-async def play(
-    makers: Makers, chance: random.Random, longest: float, rest: float, note: Callable[[str], None]
-) -> None:  # fmt: skip
+async def play(makers: Makers, chance: random.Random, longest: float, rest: float, note: Callable[[str], None]) -> None:
     """One fault after another, some two at a time, until cancelled: then what is wrong is undone."""
     names = list(makers)
     while True:

@@ -28,10 +28,14 @@ class MemberFaults:
 
     def makers(self) -> Makers:
         found: dict[str, Callable[[], Fault]] = {
-            "kill-member": self._kill, "stop-member": self._stop, "slow-machine": self._slow_machine,
-            "compact": self._compact, "no-quorum": self._no_quorum, "replace-member": self._replace,
+            "kill-member": self._kill,
+            "stop-member": self._stop,
+            "slow-machine": self._slow_machine,
+            "compact": self._compact,
+            "no-quorum": self._no_quorum,
+            "replace-member": self._replace,
             "kill-leader": self._kill_leader,
-        }  # fmt: skip
+        }
         if any(each.has_disk for each in self._etcd.members):
             found["full-disk"] = self._full_disk
         if self._traced:
@@ -140,9 +144,10 @@ class MemberFaults:
     def _slow_disks(self) -> Fault:
         seconds = self._chance.choice(_SLOW_SYNCS[:2])
         return self._tracing(
-            f"each sync of all members takes {seconds:g} s more", self._etcd.members,
+            f"each sync of all members takes {seconds:g} s more",
+            self._etcd.members,
             lambda pid: Tracer.slow(pid, seconds),
-        )  # fmt: skip
+        )
 
     def _failing_disk(self) -> Fault:
         member = self._member()

@@ -26,15 +26,22 @@ class NetworkFaults:
 
     def makers(self) -> Makers:
         found: dict[str, Callable[[], Fault]] = {
-            "isolate-member": self._isolate, "part-members": self._part, "cut-server-off": self._cut_off,
-            "hold-connections": self._hold, "half-open": self._half_open, "reset-connections": self._reset,
+            "isolate-member": self._isolate,
+            "part-members": self._part,
+            "cut-server-off": self._cut_off,
+            "hold-connections": self._hold,
+            "half-open": self._half_open,
+            "reset-connections": self._reset,
             "slow-network": self._slow,
-        }  # fmt: skip
+        }
         if self._wires is not None:
             found |= {
-                "unplug": self._unplug, "lose-packets": self._lose, "lose-peer-packets": self._lose_between,
-                "deafen": self._deafen, "loose-wire": self._loose,
-            }  # fmt: skip
+                "unplug": self._unplug,
+                "lose-packets": self._lose,
+                "lose-peer-packets": self._lose_between,
+                "deafen": self._deafen,
+                "loose-wire": self._loose,
+            }
         return found
 
     # Proxies
@@ -58,9 +65,7 @@ class NetworkFaults:
 
     def _part(self) -> Fault:
         one, other = self._chance.sample(self._etcd.members, 2)
-        return self._proxied(
-            f"{one.name} and {other.name} do not hear each other", lambda: self._etcd.part(one, other)
-        )  # fmt: skip
+        return self._proxied(f"{one.name} and {other.name} do not hear each other", lambda: self._etcd.part(one, other))
 
     def _cut_off(self) -> Fault:
         number = self._server()
@@ -75,7 +80,7 @@ class NetworkFaults:
         number, member = self._server(), self._chance.randrange(len(self._etcd.members))
         return self._proxied(
             f"nothing comes through between server {number} and m{member}", self._etcd.between[number][member].hold
-        )  # fmt: skip
+        )
 
     def _half_open(self) -> Fault:
         number, member = self._server(), self._chance.randrange(len(self._etcd.members))
@@ -144,7 +149,8 @@ class NetworkFaults:
     def _loose(self) -> Fault:
         machine = self._machine()
         pulses = Pulses(
-            in_thread(machine.deafen), in_thread(machine.undeafen),
+            in_thread(machine.deafen),
+            in_thread(machine.undeafen),
             lambda: (self._chance.expovariate(20), self._chance.expovariate(5)),
-        )  # fmt: skip
+        )
         return Fault(f"some packets to {machine.name} are lost", pulses.do, pulses.undo)

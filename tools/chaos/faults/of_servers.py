@@ -38,18 +38,23 @@ class ServerFaults:
 
     def makers(self) -> Makers:
         found: dict[str, Callable[[], Fault]] = {
-            "kill-server": self._kill, "terminate-server": self._terminate, "stop-server": self._stop,
-        }  # fmt: skip
+            "kill-server": self._kill,
+            "terminate-server": self._terminate,
+            "stop-server": self._stop,
+        }
         if any("--workers" in flag for flag in self._servers[0].flags):
             found |= {"kill-worker": self._kill_worker, "stop-worker": self._stop_worker}
         if self._servers[0].liar is not None:
             found["clock-jump"] = self._clock_jump
             if self._has_disk:
                 found |= {
-                    "slow-sync": self._slow_sync, "failing-sync": self._failing_sync,
-                    "failing-write": self._failing_write, "no-space": self._no_space,
-                    "failing-read": self._failing_read, "power-cut": self._power_cut,
-                }  # fmt: skip
+                    "slow-sync": self._slow_sync,
+                    "failing-sync": self._failing_sync,
+                    "failing-write": self._failing_write,
+                    "no-space": self._no_space,
+                    "failing-read": self._failing_read,
+                    "power-cut": self._power_cut,
+                }
         return found
 
     def _server(self) -> Server:

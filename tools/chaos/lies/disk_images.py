@@ -47,9 +47,10 @@ class Image:
         """The pages in which it is read otherwise than `content`."""
         pages = range(max(len(content), len(self.cached)) // PAGE + 1)
         return [
-            page for page in pages
+            page
+            for page in pages
             if content[page * PAGE : (page + 1) * PAGE] != self.cached[page * PAGE : (page + 1) * PAGE]
-        ]  # fmt: skip
+        ]
 
     def adopt(self, content: bytes) -> None:
         """It is read as this, whatever was noted."""

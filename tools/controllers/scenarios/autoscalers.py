@@ -43,9 +43,12 @@ def hpa(world: World, *metrics: Plain, name: str = "h", kind: str = "ReplicaSet"
     """Scales what `target` makes."""
     version = "v1" if kind == "ReplicationController" else "apps/v1"
     given = {
-        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": "t"}, "minReplicas": 1, "maxReplicas": 10,
-        "metrics": list(metrics), **spec,
-    }  # fmt: skip
+        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": "t"},
+        "minReplicas": 1,
+        "maxReplicas": 10,
+        "metrics": list(metrics),
+        **spec,
+    }
     world.create_from("autoscaling/v2", "HorizontalPodAutoscaler", name, given)
 
 
@@ -271,9 +274,12 @@ def of_objects(world: World) -> None:
     unknown = {"apiVersion": "e.x/v1", "kind": "Whale", "name": "t"}
     space = {"apiVersion": "v1", "kind": "Namespace", "name": "t"}
     hpa(
-        world, of_object("hits", VALUE, ITSELF), of_object("hits", AVERAGE, ITSELF), of_object("hits", VALUE, unknown),
+        world,
+        of_object("hits", VALUE, ITSELF),
+        of_object("hits", AVERAGE, ITSELF),
+        of_object("hits", VALUE, unknown),
         of_object("hits", AVERAGE, space, selector={"matchLabels": {"b": "1"}}),
-    )  # fmt: skip
+    )
     look(world, "none")
     world.patch("ReplicaSet", "t", {"metadata": {"annotations": {f"{_METRIC}hits": "25"}}})
     look(world, "up")
@@ -330,8 +336,25 @@ def replication_controller(world: World) -> None:
 SCENARIOS = {
     f"autoscaler_{each.__name__}": each
     for each in (
-        utilization, bounds, fast, no_target, no_usage, no_requests, missing, missing_down, amounts, ambiguous, rates,
-        rates_down, tolerance, of_pods, of_objects, of_one_object, from_outside, some_fail, deployment,
+        utilization,
+        bounds,
+        fast,
+        no_target,
+        no_usage,
+        no_requests,
+        missing,
+        missing_down,
+        amounts,
+        ambiguous,
+        rates,
+        rates_down,
+        tolerance,
+        of_pods,
+        of_objects,
+        of_one_object,
+        from_outside,
+        some_fail,
+        deployment,
         replication_controller,
     )
-}  # fmt: skip
+}

@@ -64,10 +64,14 @@ def of_stateful_sets(world: World) -> None:
 
 def unmanaged(world: World) -> None:
     for name in ("one", "two"):
-        world.create({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": LABELS},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        })  # fmt: skip
+        world.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "labels": LABELS},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            }
+        )
     world.run_pods()
     budget(world, maxUnavailable=1)
     world.wait(1)
@@ -82,11 +86,18 @@ def owners_without_scale(world: World) -> None:
         "gone": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "u"},
     }
     for name, reference in owners.items():
-        world.create({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "labels": {"app": name}, "ownerReferences": [{**reference, "controller": True}]},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        })  # fmt: skip
+        world.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": name,
+                    "labels": {"app": name},
+                    "ownerReferences": [{**reference, "controller": True}],
+                },
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            }
+        )
         budget(world, name, maxUnavailable=1, selector={"matchLabels": {"app": name}})
     world.wait(2)
     world.snapshots["status"] = _status(world)
@@ -115,12 +126,18 @@ def _status(world: World) -> list[Any]:
 
 def _events(world: World) -> list[Any]:
     """What was told, however often."""
-    told = {(each["involvedObject"]["name"], each["type"], each["reason"], each["message"],
-             each["source"]["component"]) for each in world.list("Event")}  # fmt: skip
+    told = {
+        (each["involvedObject"]["name"], each["type"], each["reason"], each["message"], each["source"]["component"])
+        for each in world.list("Event")
+    }
     return sorted(map(list, told))
 
 
 SCENARIOS = {
-    "budgets_counted": counted, "budgets_of_deployments": of_deployments, "budgets_of_stateful_sets": of_stateful_sets,
-    "budgets_unmanaged": unmanaged, "budgets_owners_without_scale": owners_without_scale, "budgets_several": several,
-}  # fmt: skip
+    "budgets_counted": counted,
+    "budgets_of_deployments": of_deployments,
+    "budgets_of_stateful_sets": of_stateful_sets,
+    "budgets_unmanaged": unmanaged,
+    "budgets_owners_without_scale": owners_without_scale,
+    "budgets_several": several,
+}

@@ -35,10 +35,14 @@ def pem(subject: Sequence[tuple[str, str]], names: Sequence[x509.GeneralName] = 
 
 
 def ask(world: World, name: str, request: str, signer: str, usages: Sequence[str], **spec: Any) -> None:
-    world.create({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
-        "spec": {"request": request, "signerName": signer, "usages": list(usages), **spec},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": name},
+            "spec": {"request": request, "signerName": signer, "usages": list(usages), **spec},
+        }
+    )
 
 
 def approve(world: World, *names: str, condition: str = "Approved") -> None:
@@ -68,17 +72,21 @@ def refused(world: World) -> None:
     mail, uri = [x509.RFC822Name("a@b.c")], [x509.UniformResourceIdentifier("spiffe://x")]
     plain = pem([("CN", "alice")])
     asked = [
-        ("usage", plain, CLIENT, ("client auth", "server auth")), ("no-usage", plain, CLIENT, ("digital signature",)),
+        ("usage", plain, CLIENT, ("client auth", "server auth")),
+        ("no-usage", plain, CLIENT, ("digital signature",)),
         ("organization", pem([("O", "dev"), ("CN", "system:node:n")]), KUBELET, CLIENT_USAGES),
         ("two", pem([("O", "dev"), *NODE]), KUBELET, CLIENT_USAGES),
-        ("host", pem(NODE, host), KUBELET, CLIENT_USAGES), ("address", pem(NODE, address), KUBELET, CLIENT_USAGES),
-        ("mail", pem(NODE, mail), KUBELET, CLIENT_USAGES), ("uri", pem(NODE, uri), KUBELET, CLIENT_USAGES),
+        ("host", pem(NODE, host), KUBELET, CLIENT_USAGES),
+        ("address", pem(NODE, address), KUBELET, CLIENT_USAGES),
+        ("mail", pem(NODE, mail), KUBELET, CLIENT_USAGES),
+        ("uri", pem(NODE, uri), KUBELET, CLIENT_USAGES),
         ("name", pem([("O", "system:nodes"), ("CN", "n")]), KUBELET, CLIENT_USAGES),
-        ("usages", pem(NODE), KUBELET, SERVING_USAGES), ("nowhere", pem(NODE), SERVING, SERVING_USAGES),
+        ("usages", pem(NODE), KUBELET, SERVING_USAGES),
+        ("nowhere", pem(NODE), SERVING, SERVING_USAGES),
         ("serving-mail", pem(NODE, [*host, *mail]), SERVING, SERVING_USAGES),
         ("serving-usages", pem(NODE, host), SERVING, CLIENT_USAGES),
         ("elsewhere", plain, "example.com/signer", ("client auth",)),
-    ]  # fmt: skip
+    ]
     for name, request, signer, usages in asked:
         ask(world, name, request, signer, usages)
         approve(world, name)

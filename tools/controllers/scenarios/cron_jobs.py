@@ -11,7 +11,7 @@ def cron_job(world: World, **spec: Any) -> None:
     template = {
         "metadata": {"labels": {"of": "job"}, "annotations": {"of": "job"}},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
-    }  # fmt: skip
+    }
     world.create_from("batch/v1", "CronJob", "c", {"schedule": "@yearly", "jobTemplate": template, **spec})
 
 

@@ -46,36 +46,56 @@ def hashed(world: World) -> None:
     """Many fields, for the hash."""
     probe = {"httpGet": {"path": "/", "port": "web", "httpHeaders": [{"name": "a", "value": "b"}]}, "periodSeconds": 3}
     container = {
-        "name": "c", "image": "i", "command": ["a", "b c"], "args": ["x"],
+        "name": "c",
+        "image": "i",
+        "command": ["a", "b c"],
+        "args": ["x"],
         "env": [{"name": "A", "value": "b"}, {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-        "ports": [{"name": "web", "containerPort": 80}], "livenessProbe": probe,
-        "readinessProbe": {"tcpSocket": {"port": 80}}, "startupProbe": {"grpc": {"port": 80, "service": "s"}},
+        "ports": [{"name": "web", "containerPort": 80}],
+        "livenessProbe": probe,
+        "readinessProbe": {"tcpSocket": {"port": 80}},
+        "startupProbe": {"grpc": {"port": 80, "service": "s"}},
         "resources": {
             "requests": {"cpu": "500m", "memory": "128Mi", "ephemeral-storage": "1e9", "example.com/x": "3"},
             "limits": {"cpu": "1500m", "memory": "100Mi", "ephemeral-storage": "300Ti", "example.com/x": "3"},
         },
         "lifecycle": {"preStop": {"exec": {"command": ["s"]}}},
         "securityContext": {"runAsUser": 5, "runAsNonRoot": True, "capabilities": {"add": ["A"], "drop": ["ALL"]}},
-        "volumeMounts": [{"name": "e", "mountPath": "/e"}], "envFrom": [{"configMapRef": {"name": "cm"}}],
-    }  # fmt: skip
+        "volumeMounts": [{"name": "e", "mountPath": "/e"}],
+        "envFrom": [{"configMapRef": {"name": "cm"}}],
+    }
     container["resources"]["requests"]["memory"] = "64Mi"  # type: ignore[index]
     spec = {
-        "containers": [container], "initContainers": [{"name": "init", "image": "x", "restartPolicy": "Always"}],
+        "containers": [container],
+        "initContainers": [{"name": "init", "image": "x", "restartPolicy": "Always"}],
         "volumes": [
             {"name": "e", "emptyDir": {"sizeLimit": "0"}},
             {"name": "s", "secret": {"secretName": "s", "defaultMode": 256}},
             {"name": "p", "projected": {"sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 900}}]}},
         ],
-        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 3, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}]}},
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 3, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}
+                ]
+            }
+        },
         "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
-        "nodeSelector": {"b": "c", "a": "d"}, "securityContext": {"fsGroup": 7}, "hostAliases": [{"ip": "1.2.3.4"}],
-        "topologySpreadConstraints": [{
-            "maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": LABELS}}],
-        "dnsConfig": {"options": [{"name": "o"}]}, "imagePullSecrets": [{"name": "p"}],
+        "nodeSelector": {"b": "c", "a": "d"},
+        "securityContext": {"fsGroup": 7},
+        "hostAliases": [{"ip": "1.2.3.4"}],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "z",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": LABELS},
+            }
+        ],
+        "dnsConfig": {"options": [{"name": "o"}]},
+        "imagePullSecrets": [{"name": "p"}],
         "terminationGracePeriodSeconds": 0,
-    }  # fmt: skip
+    }
     metadata = {"labels": {**LABELS, "z": "1", "B": "2"}, "annotations": {"x": "é <&>"}}
     deployment(world, 0, template={"metadata": metadata, "spec": spec})
     world.snapshot("made")
@@ -197,7 +217,5 @@ def adopted(world: World) -> None:
 
 SCENARIOS = {
     f"deployment_{each.__name__}": each
-    for each in (
-        rolled, hashed, absolute, proportional, paused, recreated, timed_out, history, collided, adopted
-    )
-}  # fmt: skip
+    for each in (rolled, hashed, absolute, proportional, paused, recreated, timed_out, history, collided, adopted)
+}

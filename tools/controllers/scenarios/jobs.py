@@ -12,7 +12,7 @@ def job(world: World, **spec: Any) -> None:
     template = spec.pop("template", None) or {
         "metadata": {"labels": {"mine": "yes"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
-    }  # fmt: skip
+    }
     world.create_from("batch/v1", "Job", "j", {"template": template, **spec})
 
 
@@ -20,9 +20,13 @@ def ended(code: int, *, name: str = "c", restarts: int = 0) -> dict[str, Any]:
     """The status of a container that has ended."""
     terminated = {"exitCode": code, "finishedAt": "2024-01-01T00:00:00Z"}
     status = {
-        "name": name, "image": "i", "imageID": "", "ready": False, "restartCount": restarts,
+        "name": name,
+        "image": "i",
+        "imageID": "",
+        "ready": False,
+        "restartCount": restarts,
         "state": {"terminated": terminated},
-    }  # fmt: skip
+    }
     return {"containerStatuses": [status]}
 
 
@@ -175,7 +179,18 @@ def deleted_after_ttl(world: World) -> None:
 SCENARIOS = {
     f"job_{each.__name__}": each
     for each in (
-        completed, without_completions, failed, backed_off, indexed, per_index, failure_policy, success_policy,
-        suspended, replaced, scaled, past_deadline, deleted_after_ttl,
+        completed,
+        without_completions,
+        failed,
+        backed_off,
+        indexed,
+        per_index,
+        failure_policy,
+        success_policy,
+        suspended,
+        replaced,
+        scaled,
+        past_deadline,
+        deleted_after_ttl,
     )
-}  # fmt: skip
+}

@@ -56,10 +56,15 @@ def finalizers_put_back(world: World) -> None:
 
 def attributes_class(world: World) -> None:
     name = f"{world.name}-class"
-    world.create({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": name},
-        "driverName": "d.example.com", "parameters": {"a": "b"},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttributesClass",
+            "metadata": {"name": name},
+            "driverName": "d.example.com",
+            "parameters": {"a": "b"},
+        }
+    )
     claim(world, volumeAttributesClassName=name)
     world.snapshot("used")
     world.delete("VolumeAttributesClass", name)
@@ -71,6 +76,11 @@ def attributes_class(world: World) -> None:
 SCENARIOS = {
     f"protection_{each.__name__}": each
     for each in (
-        used_claim, claim_of_ended_pod, claim_of_unscheduled_pod, bound_volume, finalizers_put_back, attributes_class
+        used_claim,
+        claim_of_ended_pod,
+        claim_of_unscheduled_pod,
+        bound_volume,
+        finalizers_put_back,
+        attributes_class,
     )
-}  # fmt: skip
+}

@@ -18,10 +18,16 @@ def pod(world: World, name: str, resources: dict[str, Any] | None = None, **spec
 
 CPU = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
 COMPUTE = {
-    "pods": "20", "count/pods": "30", "cpu": "10", "requests.memory": "100Gi", "limits.cpu": "20",
-    "limits.memory": "1Ti", "requests.ephemeral-storage": "1Ti", "requests.example.com/gpu": "10",
+    "pods": "20",
+    "count/pods": "30",
+    "cpu": "10",
+    "requests.memory": "100Gi",
+    "limits.cpu": "20",
+    "limits.memory": "1Ti",
+    "requests.ephemeral-storage": "1Ti",
+    "requests.example.com/gpu": "10",
     "hugepages-2Mi": "1Gi",
-}  # fmt: skip
+}
 
 
 def computed(world: World) -> None:
@@ -69,13 +75,27 @@ def counted(world: World) -> None:
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500M"}}}
         world.create_from("v1", "PersistentVolumeClaim", name, {**claim, "storageClassName": storage_class})
     world.settle()  # until the controllers have seen it all
-    quota(world, "q", {
-        "configmaps": "10", "count/configmaps": "10", "count/secrets": "10", "secrets": "5", "services": "10",
-        "services.nodeports": "10", "services.loadbalancers": "5", "persistentvolumeclaims": "5",
-        "requests.storage": "10Gi", "fast.storageclass.storage.k8s.io/requests.storage": "5Gi",
-        "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "5", "count/deployments.apps": "3",
-        "count/unknown.example.com": "3", "resourcequotas": "2", "example.com/nothing": "1",
-    })  # fmt: skip
+    quota(
+        world,
+        "q",
+        {
+            "configmaps": "10",
+            "count/configmaps": "10",
+            "count/secrets": "10",
+            "secrets": "5",
+            "services": "10",
+            "services.nodeports": "10",
+            "services.loadbalancers": "5",
+            "persistentvolumeclaims": "5",
+            "requests.storage": "10Gi",
+            "fast.storageclass.storage.k8s.io/requests.storage": "5Gi",
+            "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "5",
+            "count/deployments.apps": "3",
+            "count/unknown.example.com": "3",
+            "resourcequotas": "2",
+            "example.com/nothing": "1",
+        },
+    )
     world.snapshot("counted")
     world.delete("ConfigMap", "a")
     world.delete("Secret", "b")

@@ -33,10 +33,14 @@ def scaled(world: World) -> None:
 
 
 def adopted(world: World) -> None:
-    world.create({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mine", "labels": LABELS},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "mine", "labels": LABELS},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+    )
     replica_set(world, 2)
     world.snapshot("adopted")
     world.patch("Pod", "mine", {"metadata": {"labels": {"app": "other"}}})

@@ -102,10 +102,14 @@ def tainted(world: World) -> None:
     taint = {"key": "broken", "effect": "NoExecute"}
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     devices = [{"name": "d-0", "taints": [taint]}]
-    world.create({
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{world.name}-slice"},
-        "spec": {"driver": "d.example.com", "nodeName": "node-a", "pool": pool, "devices": devices},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{world.name}-slice"},
+            "spec": {"driver": "d.example.com", "nodeName": "node-a", "pool": pool, "devices": devices},
+        }
+    )
     world.snapshot("evicted")
 
 

@@ -9,18 +9,23 @@ from tools.controllers.world import Plain, World
 
 LABELS = {"app": "a"}
 PORTS = [
-    {"name": "http", "port": 80, "targetPort": "web"}, {"name": "metrics", "port": 90, "targetPort": 9090},
+    {"name": "http", "port": 80, "targetPort": "web"},
+    {"name": "metrics", "port": 90, "targetPort": 9090},
     {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 5353},
-]  # fmt: skip
+]
 
 
 def pod(world: World, name: str, ip: str, *, ready: bool = True, port: int = 8080, **spec: Any) -> None:
     """A pod that runs on a node, with an address, and says whether it is ready."""
     container = {"name": "c", "image": "i", "ports": [{"name": "web", "containerPort": port}]}
-    world.create({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": LABELS},
-        "spec": {"nodeName": "node-a", "containers": [container], **spec},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": LABELS},
+            "spec": {"nodeName": "node-a", "containers": [container], **spec},
+        }
+    )
     run(world, name, ip, ready=ready)
 
 
@@ -92,11 +97,14 @@ def shared_by_zones(world: World) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "r", "message": "m"}
         world.patch("Node", name, {"status": {"allocatable": {"cpu": "4"}, "conditions": [ready]}}, "status")
     world.wait(3)
-    world.create({
-        "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "s", "annotations": {"service.kubernetes.io/topology-mode": "Auto"}},
-        "spec": {"selector": LABELS, "ports": PORTS},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "s", "annotations": {"service.kubernetes.io/topology-mode": "Auto"}},
+            "spec": {"selector": LABELS, "ports": PORTS},
+        }
+    )
     for number in range(1, 8):
         pod(world, f"pod-{number}", f"10.1.0.{number}", nodeName="node-a" if number < 6 else "node-b")
     world.snapshots["hints"] = _hints(world)
@@ -147,8 +155,9 @@ def over_capacity(world: World) -> None:
     world.snapshots["annotation"] = endpoints["metadata"]["annotations"].get("endpoints.kubernetes.io/over-capacity")
     world.snapshots["addresses"] = [
         [each["ip"] for each in subset.get(member, ())]
-        for subset in endpoints["subsets"] for member in ("addresses", "notReadyAddresses")
-    ]  # fmt: skip
+        for subset in endpoints["subsets"]
+        for member in ("addresses", "notReadyAddresses")
+    ]
     world.snapshots["slices"] = sum(len(each["endpoints"]) for each in found["EndpointSlice"])
 
 
@@ -193,17 +202,26 @@ def meddled_with(world: World) -> None:
 def mirrored(world: World) -> None:
     world.create_from("v1", "Service", "s", {"ports": [{"name": "http", "port": 80}, {"name": "b", "port": 90}]})
     subsets = [
-        {"addresses": [{"ip": "10.2.0.1"}, {"ip": "10.2.0.2", "hostname": "two", "nodeName": "node-a"}],
-         "notReadyAddresses": [{"ip": "10.2.0.3"}], "ports": [{"name": "http", "port": 80}, {"name": "b", "port": 90}]},
+        {
+            "addresses": [{"ip": "10.2.0.1"}, {"ip": "10.2.0.2", "hostname": "two", "nodeName": "node-a"}],
+            "notReadyAddresses": [{"ip": "10.2.0.3"}],
+            "ports": [{"name": "http", "port": 80}, {"name": "b", "port": 90}],
+        },
         {"addresses": [{"ip": "10.2.0.4"}], "ports": [{"name": "b", "port": 91, "protocol": "UDP"}]},
-    ]  # fmt: skip
+    ]
     metadata = {"name": "s", "labels": {"team": "x"}, "annotations": {"note": "n"}}
     world.create({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets})
     world.snapshot("made")
-    world.patch("Endpoints", "s", {"subsets": [
-        {"addresses": [{"ip": "10.2.0.1"}, {"ip": "10.2.0.7"}], "ports": [{"name": "http", "port": 80}]},
-        {"addresses": [{"ip": "10.2.0.1"}], "ports": [{"name": "b", "port": 90}]},
-    ]})  # fmt: skip
+    world.patch(
+        "Endpoints",
+        "s",
+        {
+            "subsets": [
+                {"addresses": [{"ip": "10.2.0.1"}, {"ip": "10.2.0.7"}], "ports": [{"name": "http", "port": 80}]},
+                {"addresses": [{"ip": "10.2.0.1"}], "ports": [{"name": "b", "port": 90}]},
+            ]
+        },
+    )
     world.snapshot("changed")
     subset = {"addresses": [{"ip": "10.2.0.1"}, {"ip": "2001:db8::1"}], "ports": [{"name": "http", "port": 80}]}
     world.patch("Endpoints", "s", {"subsets": [subset]})
@@ -218,7 +236,13 @@ def mirrored(world: World) -> None:
 
 
 SCENARIOS = {
-    "services_followed": followed, "services_headless": headless, "services_near": near,
-    "services_shared_by_zones": shared_by_zones, "services_packed": packed, "services_over_capacity": over_capacity,
-    "services_without_node": without_node, "services_meddled_with": meddled_with, "services_mirrored": mirrored,
-}  # fmt: skip
+    "services_followed": followed,
+    "services_headless": headless,
+    "services_near": near,
+    "services_shared_by_zones": shared_by_zones,
+    "services_packed": packed,
+    "services_over_capacity": over_capacity,
+    "services_without_node": without_node,
+    "services_meddled_with": meddled_with,
+    "services_mirrored": mirrored,
+}

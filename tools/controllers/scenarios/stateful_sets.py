@@ -10,8 +10,12 @@ from tools.controllers.world import World
 
 def stateful_set(world: World, replicas: int = 3, **spec: Any) -> None:
     given = {
-        "replicas": replicas, "serviceName": "svc", "selector": {"matchLabels": LABELS}, "template": template(), **spec,
-    }  # fmt: skip
+        "replicas": replicas,
+        "serviceName": "svc",
+        "selector": {"matchLabels": LABELS},
+        "template": template(),
+        **spec,
+    }
     world.create_from("apps/v1", "StatefulSet", "web", given, annotations={"note": "first"})
 
 
@@ -125,10 +129,14 @@ def available_later(world: World) -> None:
 
 
 def adopted(world: World) -> None:
-    world.create({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-0", "labels": LABELS},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    })  # fmt: skip
+    world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web-0", "labels": LABELS},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+    )
     stateful_set(world, 1)
     world.snapshot("adopted")
     world.run_pods()
@@ -138,7 +146,15 @@ def adopted(world: World) -> None:
 SCENARIOS = {
     f"stateful_set_{each.__name__}": each
     for each in (
-        ordered, rolled, partitioned, parallel, on_delete, with_claims, with_claims_deleted, failed, available_later,
+        ordered,
+        rolled,
+        partitioned,
+        parallel,
+        on_delete,
+        with_claims,
+        with_claims_deleted,
+        failed,
+        available_later,
         adopted,
     )
-}  # fmt: skip
+}

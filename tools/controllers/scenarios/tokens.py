@@ -63,10 +63,14 @@ def join_token(world: World, name: str, seconds: float | None = None, **data: st
 
 def joined(world: World) -> None:
     system, public = world.elsewhere("kube-system"), world.elsewhere("kube-public")
-    public.create({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-info"},
-        "data": {"kubeconfig": "where it is", "jws-kubeconfig-zzzzzz": "old", "other": "stays"},
-    })  # fmt: skip
+    public.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "cluster-info"},
+            "data": {"kubeconfig": "where it is", "jws-kubeconfig-zzzzzz": "old", "other": "stays"},
+        }
+    )
     join_token(system, "abcdef")
     join_token(system, "aaaaaa", 3600.0)
     join_token(system, "bbbbbb", 3.0)

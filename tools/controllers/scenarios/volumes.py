@@ -234,9 +234,9 @@ def delayed(world: World) -> None:
     world.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec("b")})
     claim(world, "b", storageClassName=name)
     world.snapshot("waiting for a pod")
-    world.patch("PersistentVolumeClaim", "a", {
-        "metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}
-    })  # fmt: skip
+    world.patch(
+        "PersistentVolumeClaim", "a", {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}}
+    )
     world.snapshot("asked for")
     ref = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": world.name, "name": "b"}
     uid = world.get("PersistentVolumeClaim", "b")["metadata"]["uid"]
@@ -264,10 +264,14 @@ def provisioned(world: World) -> None:
         "uid": made["uid"],
     }
     volume(
-        world, "made", claimRef=ref, storageClassName=name, persistentVolumeReclaimPolicy="Delete",
+        world,
+        "made",
+        claimRef=ref,
+        storageClassName=name,
+        persistentVolumeReclaimPolicy="Delete",
         csi={"driver": "d.example.com", "volumeHandle": world.name},
         annotations={"pv.kubernetes.io/provisioned-by": "example.com/p"},
-    )  # fmt: skip
+    )
     world.snapshot("bound")
     world.delete("PersistentVolumeClaim", "a")
     world.snapshot("released")
@@ -290,9 +294,14 @@ def provisioned_in_vain(world: World) -> None:
     }
     annotations = {"pv.kubernetes.io/provisioned-by": "example.com/p", "pv.kubernetes.io/bound-by-controller": "yes"}
     volume(
-        world, "late", claimRef=ref, storageClassName=name, persistentVolumeReclaimPolicy="Delete",
-        csi={"driver": "d.example.com", "volumeHandle": world.name}, annotations=annotations,
-    )  # fmt: skip
+        world,
+        "late",
+        claimRef=ref,
+        storageClassName=name,
+        persistentVolumeReclaimPolicy="Delete",
+        csi={"driver": "d.example.com", "volumeHandle": world.name},
+        annotations=annotations,
+    )
     volume(world, "other", claimRef=ref, storageClassName=name)
     world.snapshot("released")
 
@@ -326,9 +335,29 @@ def ephemeral(world: World) -> None:
 SCENARIOS = {
     f"volume_{each.__name__}": each
     for each in (
-        bound, smallest, suitable, meant_for_claim, meant_for_other_mode, named_by_claim, named_but_unsuitable,
-        named_but_taken, lost, made_again, deleted, not_recycled, without_class, provisioned_elsewhere,
-        provisioned_nowhere, provisioned_by_nobody, provisioned_by_nfs, provisioned_by_host_path,
-        provisioned_by_migrated_plugin, delayed, provisioned, provisioned_in_vain, larger, ephemeral,
+        bound,
+        smallest,
+        suitable,
+        meant_for_claim,
+        meant_for_other_mode,
+        named_by_claim,
+        named_but_unsuitable,
+        named_but_taken,
+        lost,
+        made_again,
+        deleted,
+        not_recycled,
+        without_class,
+        provisioned_elsewhere,
+        provisioned_nowhere,
+        provisioned_by_nobody,
+        provisioned_by_nfs,
+        provisioned_by_host_path,
+        provisioned_by_migrated_plugin,
+        delayed,
+        provisioned,
+        provisioned_in_vain,
+        larger,
+        ephemeral,
     )
-}  # fmt: skip
+}

@@ -12,15 +12,44 @@ from .seen import bindings_aside, code_alone
 from .subjects import Subject
 
 _IN_NAMESPACE: Final = (
-    "/api/v1/namespaces/{}/pods", "/api/v1/namespaces/{}/limitranges", "/apis/apps/v1/namespaces/{}/replicasets",
-    "/api/v1/namespaces/{}/configmaps", "/apis/apps/v1/namespaces/{}/deployments", "/api/v1/namespaces/{}/secrets",
-)  # fmt: skip
+    "/api/v1/namespaces/{}/pods",
+    "/api/v1/namespaces/{}/limitranges",
+    "/apis/apps/v1/namespaces/{}/replicasets",
+    "/api/v1/namespaces/{}/configmaps",
+    "/apis/apps/v1/namespaces/{}/deployments",
+    "/api/v1/namespaces/{}/secrets",
+)
 _EVERYWHERE: Final = ("/api/v1/limitranges", "/apis/apps/v1/replicasets", "/api/v1/podtemplates")
 _SUBRESOURCES: Final = ("", "", "/log", "/status", "/scale", "/binding", "/nothing")
-_PATHS: Final = ("/healthz", "/healthz/ping", "/metrics", "/abac", "/abac/a", "/abac/a/b", "/version", "/abacus", "/",
-                 "/api", "/apis", "/api/v1", "/abc", "/healthz/", "//healthz", "/abac//a", "/aXb")  # fmt: skip
-_SELECTORS: Final = ("", "", "?labelSelector=app%3Da", "?fieldSelector=metadata.name%3Da", "?limit=1", "?watch=0",
-                     "?fieldSelector=spec.nodeName%3Dn", "?fieldSelector=a%3D%3D%3Db")  # fmt: skip
+_PATHS: Final = (
+    "/healthz",
+    "/healthz/ping",
+    "/metrics",
+    "/abac",
+    "/abac/a",
+    "/abac/a/b",
+    "/version",
+    "/abacus",
+    "/",
+    "/api",
+    "/apis",
+    "/api/v1",
+    "/abc",
+    "/healthz/",
+    "//healthz",
+    "/abac//a",
+    "/aXb",
+)
+_SELECTORS: Final = (
+    "",
+    "",
+    "?labelSelector=app%3Da",
+    "?fieldSelector=metadata.name%3Da",
+    "?limit=1",
+    "?watch=0",
+    "?fieldSelector=spec.nodeName%3Dn",
+    "?fieldSelector=a%3D%3D%3Db",
+)
 _VERBS: Final = ("GET", "GET", "GET", "PUT", "PATCH", "DELETE", "POST", "HEAD", "OPTIONS")
 
 
@@ -33,8 +62,14 @@ def by_account(random: Random, wanted: Subject) -> Step:
     """A request by the service account of the case as somebody else."""
     make = random.choice((_named, _listed, _of_path, _who, _who))
     step = make(random, wanted)
-    return Step(step.method, step.path, step.body, step.content_type,
-                fields={**step.fields, **wanted.headers_by_account}, seen=step.seen)  # fmt: skip
+    return Step(
+        step.method,
+        step.path,
+        step.body,
+        step.content_type,
+        fields={**step.fields, **wanted.headers_by_account},
+        seen=step.seen,
+    )
 
 
 def granted(random: Random, subject: Subject, roles: list[tuple[str, str]]) -> Step:

@@ -12,24 +12,85 @@ from .seen import bindings_aside, defaults_aside, rules_in_order
 from .subjects import Subject
 
 _BASE: Final = "/apis/authorization.k8s.io/v1"
-_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate",
-                 "bind", "escalate", "use", "approve", "*", "", "GET", "impersonate:user-info", "proxy")  # fmt: skip
+_VERBS: Final = (
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "impersonate",
+    "bind",
+    "escalate",
+    "use",
+    "approve",
+    "*",
+    "",
+    "GET",
+    "impersonate:user-info",
+    "proxy",
+)
 _RESOURCES: Final = (
-    ("", "pods"), ("", "pods"), ("", "configmaps"), ("", "secrets"), ("apps", "deployments"), ("", "nodes"),
-    ("example.com", "widgets"), ("", "users"), ("authentication.k8s.io", "userextras"), ("*", "*"), ("", "*"),
-    ("rbac.authorization.k8s.io", "clusterroles"), ("", ""), ("", "serviceaccounts"), ("apps", "pods"),
-)  # fmt: skip
+    ("", "pods"),
+    ("", "pods"),
+    ("", "configmaps"),
+    ("", "secrets"),
+    ("apps", "deployments"),
+    ("", "nodes"),
+    ("example.com", "widgets"),
+    ("", "users"),
+    ("authentication.k8s.io", "userextras"),
+    ("*", "*"),
+    ("", "*"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("", ""),
+    ("", "serviceaccounts"),
+    ("apps", "pods"),
+)
 _SUBRESOURCES: Final = ("", "", "", "log", "status", "scale", "exec", "token", "*", "binding")
 _NAMES: Final = ("", "", "a", "b", "@NAME@-x", "*")
 _NAMESPACES: Final = (NAMESPACE, NAMESPACE, NAMESPACE, "default", "", "elsewhere", "*")
-_PATHS: Final = ("/healthz", "/healthz/ping", "/metrics", "/abac", "/abac/a", "/abac/a/b", "/abacus", "/version", "/",
-                 "", "*", "/api/v1", "/apis", "healthz", "/healthz/", "/a/../b")  # fmt: skip
+_PATHS: Final = (
+    "/healthz",
+    "/healthz/ping",
+    "/metrics",
+    "/abac",
+    "/abac/a",
+    "/abac/a/b",
+    "/abacus",
+    "/version",
+    "/",
+    "",
+    "*",
+    "/api/v1",
+    "/apis",
+    "healthz",
+    "/healthz/",
+    "/a/../b",
+)
 _FIELD_KEYS: Final = ("metadata.name", "spec.nodeName", "status.phase", "", "a b")
 _LABEL_KEYS: Final = ("app", "example.com/a", "", "a b", "-a")
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "=", "", "in")
 _VALUES: Final = ("a", "b", "@NAME@-n0", "Running", "", "a b", "x" * 64)
-_RAW: Final = ("a=b", "metadata.name=a", "spec.nodeName=@NAME@-n0", "a in (b, c)", "a!=b,c", "!a", "a=b=c", "((", "",
-               "a in", ",", "a>1", "spec.nodeName!=x", "metadata.name=a,metadata.name=b", "a\\=b=c")  # fmt: skip
+_RAW: Final = (
+    "a=b",
+    "metadata.name=a",
+    "spec.nodeName=@NAME@-n0",
+    "a in (b, c)",
+    "a!=b,c",
+    "!a",
+    "a=b=c",
+    "((",
+    "",
+    "a in",
+    ",",
+    "a>1",
+    "spec.nodeName!=x",
+    "metadata.name=a,metadata.name=b",
+    "a\\=b=c",
+)
 
 
 def review(random: Random, subject: Subject, *, is_exact: bool) -> Step:
@@ -87,8 +148,12 @@ def _question(random: Random) -> dict[str, Any]:
 
 def _resource(random: Random) -> dict[str, Any]:
     group, resource = random.choice(_RESOURCES)
-    found: dict[str, Any] = {"verb": random.choice(_VERBS[: random.choice((4, 9, len(_VERBS)))]), "group": group,
-                             "resource": resource, "namespace": random.choice(_NAMESPACES)}  # fmt: skip
+    found: dict[str, Any] = {
+        "verb": random.choice(_VERBS[: random.choice((4, 9, len(_VERBS)))]),
+        "group": group,
+        "resource": resource,
+        "namespace": random.choice(_NAMESPACES),
+    }
     if random.random() < 0.4:
         found["name"] = random.choice(_NAMES)
     if random.random() < 0.4:
@@ -117,5 +182,8 @@ def _requirement(random: Random, keys: tuple[str, ...]) -> dict[str, Any]:
     key = random.choice(keys[:2] if usual else keys)
     operator = random.choice(_OPERATORS[:2] if usual else _OPERATORS)
     count = random.choice((1, 1, 2)) if usual else random.choice((0, 1, 2))
-    return {"key": key, "operator": operator,
-            "values": [random.choice(_VALUES[:4] if usual else _VALUES) for _ in range(count)]}  # fmt: skip
+    return {
+        "key": key,
+        "operator": operator,
+        "values": [random.choice(_VALUES[:4] if usual else _VALUES) for _ in range(count)],
+    }

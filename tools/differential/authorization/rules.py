@@ -10,21 +10,57 @@ from tools.differential.kinds import few
 
 BASE: Final = "/apis/rbac.authorization.k8s.io/v1"
 API: Final = "rbac.authorization.k8s.io"
-_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate",
-                 "bind", "escalate", "*")  # fmt: skip
+_VERBS: Final = (
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "impersonate",
+    "bind",
+    "escalate",
+    "*",
+)
 _GROUPS: Final = ("", "", "", "apps", "rbac.authorization.k8s.io", "authentication.k8s.io", "example.com", "*")
-_RESOURCES: Final = ("pods", "configmaps", "secrets", "deployments", "nodes", "widgets", "pods/log", "pods/*",
-                     "*/scale", "*", "users", "groups", "serviceaccounts", "userextras/scopes", "uids", "roles",
-                     "clusterroles", "serviceaccounts/token", "limitranges", "replicasets")  # fmt: skip
+_RESOURCES: Final = (
+    "pods",
+    "configmaps",
+    "secrets",
+    "deployments",
+    "nodes",
+    "widgets",
+    "pods/log",
+    "pods/*",
+    "*/scale",
+    "*",
+    "users",
+    "groups",
+    "serviceaccounts",
+    "userextras/scopes",
+    "uids",
+    "roles",
+    "clusterroles",
+    "serviceaccounts/token",
+    "limitranges",
+    "replicasets",
+)
 _NAMES: Final = ("a", "b", f"{NAME}-x", f"{NAME}-u0", f"{NAME}-g0", f"{NAME}-r0", "*", "")
 _URLS: Final = ("/healthz", "/healthz/*", "/metrics", "*", "/abac/*", "/version", "/api*", "/*", "/a*b", "healthz")
 _IMPERSONATION: Final = tuple(
     {"apiGroups": ["authentication.k8s.io"], "resources": [resource], "verbs": [f"impersonate:{mode}"]}
     for mode, resource in (
-        ("user-info", "users"), ("user-info", "groups"), ("user-info", "uids"), ("user-info", "userextras/scopes"),
-        ("serviceaccount", "serviceaccounts"), ("arbitrary-node", "nodes"), ("associated-node", "nodes"),
+        ("user-info", "users"),
+        ("user-info", "groups"),
+        ("user-info", "uids"),
+        ("user-info", "userextras/scopes"),
+        ("serviceaccount", "serviceaccounts"),
+        ("arbitrary-node", "nodes"),
+        ("associated-node", "nodes"),
     )
-)  # fmt: skip
+)
 _ON: Final = ("user-info", "serviceaccount", "arbitrary-node")
 _LEGACY: Final = (
     {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]},
@@ -105,18 +141,31 @@ def role(random: Random, number: int, *, rules: list[Fields] | None = None) -> t
 
 def labelled(random: Random, number: int, labels: Fields) -> Step:
     """A ClusterRole with labels, and rules that are all valid."""
-    made = [{"apiGroups": [random.choice(_GROUPS)], "resources": [random.choice(_RESOURCES)],
-             "verbs": [random.choice(_VERBS)]} for _ in range(random.randint(1, 2))]  # fmt: skip
+    made = [
+        {
+            "apiGroups": [random.choice(_GROUPS)],
+            "resources": [random.choice(_RESOURCES)],
+            "verbs": [random.choice(_VERBS)],
+        }
+        for _ in range(random.randint(1, 2))
+    ]
     metadata = {"name": f"{NAME}-r{number}", "labels": labels}
-    return Step("POST", f"{BASE}/clusterroles", {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": metadata,
-                                                 "rules": made})  # fmt: skip
+    return Step(
+        "POST",
+        f"{BASE}/clusterroles",
+        {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": made},
+    )
 
 
 def aggregated(number: int, labels: Fields) -> tuple[Step, tuple[str, str]]:
     """A ClusterRole of those with the labels, and its kind and name."""
     name = f"{NAME}-r{number}"
-    body = {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": {"name": name},
-            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": labels}]}}  # fmt: skip
+    body = {
+        "apiVersion": f"{API}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": labels}]},
+    }
     return Step("POST", f"{BASE}/clusterroles", body), ("ClusterRole", name)
 
 
@@ -125,10 +174,12 @@ def binding(random: Random, number: int, roles: list[tuple[str, str]], subjects:
     in_namespace = random.random() < 0.55
     kind, path = _kind_of("RoleBinding", in_namespace=in_namespace)
     body = {
-        "apiVersion": f"{API}/v1", "kind": kind, "metadata": {"name": f"{NAME}-b{number}"},
+        "apiVersion": f"{API}/v1",
+        "kind": kind,
+        "metadata": {"name": f"{NAME}-b{number}"},
         "roleRef": role_ref(random, roles, in_namespace=in_namespace),
         "subjects": [subject(random) for _ in range(random.randint(1, 3))] if subjects is None else subjects,
-    }  # fmt: skip
+    }
     return Step("POST", path, body)
 
 

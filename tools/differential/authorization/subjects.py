@@ -11,8 +11,14 @@ from tools.differential.case import NAME, NAMESPACE, TOKEN
 
 from . import policy_file
 
-_GROUPS: Final = (f"{NAME}-g0", f"{NAME}-g1", "system:masters", "system:nodes", "system:authenticated",
-                  "system:unauthenticated")  # fmt: skip
+_GROUPS: Final = (
+    f"{NAME}-g0",
+    f"{NAME}-g1",
+    "system:masters",
+    "system:nodes",
+    "system:authenticated",
+    "system:unauthenticated",
+)
 _EXTRA: Final = (("scopes", ("a",)), ("example.com%2fkey", ("x", "y")), ("Upper", ("z",)))
 """One of them only: upstream asks about several in the order of a map."""
 SERVICE_ACCOUNTS: Final = "system:serviceaccount"
@@ -80,10 +86,19 @@ def of_policies(random: Random) -> Subject:
 
 def wanted(random: Random) -> Subject:
     """Whom a service account would like to be."""
-    name = random.choice((
-        f"{NAME}-u0", f"{NAME}-u1", ACCOUNT.name, f"{SERVICE_ACCOUNTS}:default:other", f"system:node:{NAME}-n0",
-        "system:anonymous", "system:admin", f"{SERVICE_ACCOUNTS}:a", "system:node:",
-    ))  # fmt: skip
+    name = random.choice(
+        (
+            f"{NAME}-u0",
+            f"{NAME}-u1",
+            ACCOUNT.name,
+            f"{SERVICE_ACCOUNTS}:default:other",
+            f"system:node:{NAME}-n0",
+            "system:anonymous",
+            "system:admin",
+            f"{SERVICE_ACCOUNTS}:a",
+            "system:node:",
+        )
+    )
     groups = tuple(group for group in _GROUPS if random.random() < 0.15)
     extra = dict([random.choice(_EXTRA)] if random.random() < 0.25 else [])
     return Subject(name, groups, "u-1" if random.random() < 0.1 else "", extra)

@@ -16,23 +16,58 @@ from .series import METRICS, estimates_alone, limits_alone, limits_of_others
 
 _SEEN: Final = 0.25
 """Seconds in which a server finds out about a level that has changed."""
-_FIXED: Final = (f"{SCHEMAS}/exempt", f"{SCHEMAS}/catch-all", f"{SCHEMAS}/global-default", f"{SCHEMAS}/probes",
-                 f"{LEVELS}/exempt", f"{LEVELS}/catch-all", f"{LEVELS}/workload-low", f"{LEVELS}/system")  # fmt: skip
+_FIXED: Final = (
+    f"{SCHEMAS}/exempt",
+    f"{SCHEMAS}/catch-all",
+    f"{SCHEMAS}/global-default",
+    f"{SCHEMAS}/probes",
+    f"{LEVELS}/exempt",
+    f"{LEVELS}/catch-all",
+    f"{LEVELS}/workload-low",
+    f"{LEVELS}/system",
+)
 _CONDITIONS: Final = ("Dangling", "Dangling", "Other", "", "x")
-_LISTS: Final = ("", "?limit=1", "?limit=3", "?limit=30", "?limit=500", "?resourceVersion=0", "?labelSelector=a%3Db",
-                 "?resourceVersion=0&limit=5", "?resourceVersion=1&limit=5", "?resourceVersion=1", "?limit=-1",
-                 "?resourceVersion=1&resourceVersionMatch=Exact", "?resourceVersionMatch=NotOlderThan", "?limit=x",
-                 "?resourceVersion=1&resourceVersionMatch=NotOlderThan&limit=7", "?fieldSelector=metadata.name%3Da",
-                 "?limit=4&continue=abc", "?resourceVersion=1&resourceVersionMatch=Exact&limit=12&labelSelector=a",
-                 "?fieldSelector=metadata.namespace%3Da&limit=20", "?timeoutSeconds=x", "?continue=abc",
-                 "?resourceVersion=x", "?resourceVersionMatch=Nonsense", "?limit=0", "?limit=9999999999999999999",
-                 "?resourceVersion=1&resourceVersionMatch=Exact&fieldSelector=metadata.name%3Da",
-                 "?resourceVersion=1&limit=15&labelSelector=a%3Db")  # fmt: skip
-_WATCHES: Final = ("&resourceVersion=0", "", "&resourceVersion=1", "&sendInitialEvents=true",
-                   "&sendInitialEvents=false",
-                   "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
-                   "&resourceVersion=5&sendInitialEvents=1", "&fieldSelector=metadata.name%3Da",
-                   "&resourceVersion=&limit=3", "&sendInitialEvents=x")  # fmt: skip
+_LISTS: Final = (
+    "",
+    "?limit=1",
+    "?limit=3",
+    "?limit=30",
+    "?limit=500",
+    "?resourceVersion=0",
+    "?labelSelector=a%3Db",
+    "?resourceVersion=0&limit=5",
+    "?resourceVersion=1&limit=5",
+    "?resourceVersion=1",
+    "?limit=-1",
+    "?resourceVersion=1&resourceVersionMatch=Exact",
+    "?resourceVersionMatch=NotOlderThan",
+    "?limit=x",
+    "?resourceVersion=1&resourceVersionMatch=NotOlderThan&limit=7",
+    "?fieldSelector=metadata.name%3Da",
+    "?limit=4&continue=abc",
+    "?resourceVersion=1&resourceVersionMatch=Exact&limit=12&labelSelector=a",
+    "?fieldSelector=metadata.namespace%3Da&limit=20",
+    "?timeoutSeconds=x",
+    "?continue=abc",
+    "?resourceVersion=x",
+    "?resourceVersionMatch=Nonsense",
+    "?limit=0",
+    "?limit=9999999999999999999",
+    "?resourceVersion=1&resourceVersionMatch=Exact&fieldSelector=metadata.name%3Da",
+    "?resourceVersion=1&limit=15&labelSelector=a%3Db",
+)
+_WATCHES: Final = (
+    "&resourceVersion=0",
+    "",
+    "&resourceVersion=1",
+    "&sendInitialEvents=true",
+    "&sendInitialEvents=false",
+    "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+    "&resourceVersion=5&sendInitialEvents=1",
+    "&fieldSelector=metadata.name%3Da",
+    "&resourceVersion=&limit=3",
+    "&sendInitialEvents=x",
+)
 
 
 def cases(random: Random) -> Case:
@@ -74,8 +109,12 @@ def _fixed(random: Random) -> Step:
     other = flow_schema(random, 0, _there()) if path.startswith(SCHEMAS) else priority_level(random, 0)
     body: dict[str, Any] = {"spec": _perhaps_spoiled(random, other)["spec"]}
     if random.random() < 0.5:
-        body = {"spec": {"limited": body["spec"].get("limited"), "exempt": random.choice(
-            (None, {}, {"lendablePercent": 50}, {"nominalConcurrencyShares": 3}))}}  # fmt: skip
+        body = {
+            "spec": {
+                "limited": body["spec"].get("limited"),
+                "exempt": random.choice((None, {}, {"lendablePercent": 50}, {"nominalConcurrencyShares": 3})),
+            }
+        }
     return Step("PATCH", f"{path}?dryRun=All", body, "application/merge-patch+json", seen=status_alone)
 
 
@@ -83,8 +122,9 @@ def _conditions(random: Random) -> Step:
     kinds = [random.choice(_CONDITIONS) for _ in range(random.randint(1, 3))]
     status = {"conditions": [{"type": kind, "status": random.choice(("True", "False", "x", ""))} for kind in kinds]}
     path = random.choice(_FIXED)
-    return Step("PATCH", f"{path}/status?dryRun=All", {"status": status}, "application/merge-patch+json",
-                seen=status_alone)  # fmt: skip
+    return Step(
+        "PATCH", f"{path}/status?dryRun=All", {"status": status}, "application/merge-patch+json", seen=status_alone
+    )
 
 
 def _of_flows(random: Random) -> Case:
@@ -119,15 +159,32 @@ def _change(
         return [Step("DELETE", f"{LEVELS}/{name}", pause=_SEEN, seen=status_alone)]
     if what < 0.6:
         spec = priority_level(random, 9)["spec"]
-        return [Step("PATCH", f"{LEVELS}/{name}", {"spec": spec}, "application/merge-patch+json", pause=_SEEN,
-                     seen=status_alone)]  # fmt: skip
+        return [
+            Step(
+                "PATCH",
+                f"{LEVELS}/{name}",
+                {"spec": spec},
+                "application/merge-patch+json",
+                pause=_SEEN,
+                seen=status_alone,
+            )
+        ]
     index = random.randrange(len(schemas))
     old = schemas[index].body["metadata"]["name"]
     body = flow_schema(random, 0, names)
     body["metadata"]["name"] = old
     schemas[index] = replace(schemas[index], body=body)
-    return [Step("PUT", f"{SCHEMAS}/{old}", edit=_with_spec(body["spec"]), about=json.dumps(body["spec"]), attempts=5,
-                 pause=_SEEN, seen=status_alone)]  # fmt: skip
+    return [
+        Step(
+            "PUT",
+            f"{SCHEMAS}/{old}",
+            edit=_with_spec(body["spec"]),
+            about=json.dumps(body["spec"]),
+            attempts=5,
+            pause=_SEEN,
+            seen=status_alone,
+        )
+    ]
 
 
 def _with_spec(spec: Body) -> Callable[[Body], Body]:

@@ -17,15 +17,76 @@ ACCOUNTS: Final = (f"{NAME}-a0", f"{NAME}-a1")
 
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy")
 _API_GROUPS: Final = ("", "apps", "batch", "nope.example.com", "coordination.k8s.io")
-_RESOURCES: Final = ("configmaps", "pods", "pods/status", "pods/log", "deployments", "deployments/scale", "nodes",
-                     "things", "namespaces", "leases", "configmaps/*", "*/status", "pods/exec")  # fmt: skip
-_PATHS: Final = ("/healthz", "/healthz/*", "/version", "/foo", "/foo/*", "/foo/bar/*", "/api", "/apis/*", "/metrics",
-                 "/openapi/*", "/", "/*")  # fmt: skip
+_RESOURCES: Final = (
+    "configmaps",
+    "pods",
+    "pods/status",
+    "pods/log",
+    "deployments",
+    "deployments/scale",
+    "nodes",
+    "things",
+    "namespaces",
+    "leases",
+    "configmaps/*",
+    "*/status",
+    "pods/exec",
+)
+_PATHS: Final = (
+    "/healthz",
+    "/healthz/*",
+    "/version",
+    "/foo",
+    "/foo/*",
+    "/foo/bar/*",
+    "/api",
+    "/apis/*",
+    "/metrics",
+    "/openapi/*",
+    "/",
+    "/*",
+)
 _ODD: Final[tuple[Any, ...]] = (
-    None, "", "*", 0, 1, -1, 101, 10_001, 10_000_001, True, [], ["*", "get"], ["get", "get"], [""], {}, "ByUser",
-    "Limited", "Exempt", "Queue", "Reject", "User", "Group", "ServiceAccount", "a b", "A.B", "x" * 64, "x" * 254,
-    ["/"], ["/a*"], ["a"], ["//a"], ["/a/*/b"], ["/a/**"], ["/a b"], ["*", "/a"], "@bad", [None], 2**31, "1",
-)  # fmt: skip
+    None,
+    "",
+    "*",
+    0,
+    1,
+    -1,
+    101,
+    10_001,
+    10_000_001,
+    True,
+    [],
+    ["*", "get"],
+    ["get", "get"],
+    [""],
+    {},
+    "ByUser",
+    "Limited",
+    "Exempt",
+    "Queue",
+    "Reject",
+    "User",
+    "Group",
+    "ServiceAccount",
+    "a b",
+    "A.B",
+    "x" * 64,
+    "x" * 254,
+    ["/"],
+    ["/a*"],
+    ["a"],
+    ["//a"],
+    ["/a/*/b"],
+    ["/a/**"],
+    ["/a b"],
+    ["*", "/a"],
+    "@bad",
+    [None],
+    2**31,
+    "1",
+)
 """Values that are put where others were."""
 
 Body = dict[str, Any]
@@ -52,9 +113,10 @@ def subject(random: Random) -> Body:
 
 def _resource_rule(random: Random) -> Body:
     rule: Body = {
-        "verbs": some(random, _VERBS, 0.5), "apiGroups": some(random, _API_GROUPS, 0.5),
+        "verbs": some(random, _VERBS, 0.5),
+        "apiGroups": some(random, _API_GROUPS, 0.5),
         "resources": some(random, _RESOURCES, 0.4),
-    }  # fmt: skip
+    }
     if random.random() < 0.6:
         rule["namespaces"] = some(random, (NAMESPACE, "default", "kube-system"), 0.5)
     if "namespaces" not in rule or random.random() < 0.5:
@@ -86,8 +148,12 @@ def flow_schema(random: Random, number: int, levels: tuple[str, ...]) -> Body:
         spec["matchingPrecedence"] = random.choice((2, 5, 5, 50, 100, 199, 200, 400, 500, 900, 1000, 9999, 10000))
     if random.random() < 0.6:
         spec["distinguisherMethod"] = {"type": random.choice(("ByUser", "ByNamespace"))}
-    return {"kind": "FlowSchema", "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-            "metadata": {"name": f"{NAME}-s{number}"}, "spec": spec}  # fmt: skip
+    return {
+        "kind": "FlowSchema",
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "metadata": {"name": f"{NAME}-s{number}"},
+        "spec": spec,
+    }
 
 
 def priority_level(random: Random, number: int) -> Body:
@@ -107,8 +173,12 @@ def priority_level(random: Random, number: int) -> Body:
         limited["lendablePercent"] = random.choice((0, 1, 33, 50, 90, 100))
     if random.random() < 0.5:
         limited["borrowingLimitPercent"] = random.choice((0, 10, 49, 50, 100, 250))
-    return {"kind": "PriorityLevelConfiguration", "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-            "metadata": {"name": f"{NAME}-l{number}"}, "spec": {"type": "Limited", "limited": limited}}  # fmt: skip
+    return {
+        "kind": "PriorityLevelConfiguration",
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "metadata": {"name": f"{NAME}-l{number}"},
+        "spec": {"type": "Limited", "limited": limited},
+    }
 
 
 def spoiled(random: Random, body: Body) -> Body:

@@ -11,8 +11,11 @@ from tools.differential.server import Client
 _OBJECTS: Final = 60
 _SIZE: Final = 20_500
 """Bytes of each, of text: what is binary is shorter in storages that keep protobuf."""
-_WATCHES: Final = (("few-watches", "", 12), ("many-watches", "", 34),
-                   ("many-watches", "&fieldSelector=metadata.name%3Dwatched", 11))  # fmt: skip
+_WATCHES: Final = (
+    ("few-watches", "", 12),
+    ("many-watches", "", 34),
+    ("many-watches", "&fieldSelector=metadata.name%3Dwatched", 11),
+)
 
 
 def populate(client: Client) -> None:

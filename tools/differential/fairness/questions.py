@@ -13,17 +13,44 @@ from .configuration import ACCOUNTS, GROUPS, USERS
 _SCHEMA: Final = "x-kubernetes-pf-flowschema-uid"
 _LEVEL: Final = "x-kubernetes-pf-prioritylevel-uid"
 _IN_NAMESPACE: Final = (
-    "/api/v1/namespaces/{}/configmaps", "/api/v1/namespaces/{}/pods", "/apis/apps/v1/namespaces/{}/deployments",
-    "/apis/batch/v1/namespaces/{}/jobs", "/apis/nope.example.com/v1/namespaces/{}/things",
+    "/api/v1/namespaces/{}/configmaps",
+    "/api/v1/namespaces/{}/pods",
+    "/apis/apps/v1/namespaces/{}/deployments",
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/apis/nope.example.com/v1/namespaces/{}/things",
     "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
-)  # fmt: skip
-_EVERYWHERE: Final = ("/api/v1/nodes", "/api/v1/configmaps", "/apis/apps/v1/deployments", "/api/v1/namespaces",
-                      "/apis/nope.example.com/v1/things", f"/api/v1/namespaces/{NAMESPACE}")  # fmt: skip
+)
+_EVERYWHERE: Final = (
+    "/api/v1/nodes",
+    "/api/v1/configmaps",
+    "/apis/apps/v1/deployments",
+    "/api/v1/namespaces",
+    "/apis/nope.example.com/v1/things",
+    f"/api/v1/namespaces/{NAMESPACE}",
+)
 _SUBRESOURCES: Final = ("", "", "", "/status", "/scale", "/log", "/exec", "/nothing", "/proxy")
 _QUERIES: Final = ("", "", "", "?watch=1&timeoutSeconds=1", "?fieldSelector=metadata.name%3Da", "?limit=1", "?watch=0")
-_PATHS: Final = ("/healthz", "/healthz/ping", "/healthzz", "/version", "/version/", "/foo", "/foo/", "/foo/bar",
-                 "/foo/bar/x", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/metrics", "/openapi/v2", "/",
-                 "/nothing", "/api/v1", "//foo")  # fmt: skip
+_PATHS: Final = (
+    "/healthz",
+    "/healthz/ping",
+    "/healthzz",
+    "/version",
+    "/version/",
+    "/foo",
+    "/foo/",
+    "/foo/bar",
+    "/foo/bar/x",
+    "/api",
+    "/apis",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/metrics",
+    "/openapi/v2",
+    "/",
+    "/nothing",
+    "/api/v1",
+    "//foo",
+)
 _METHODS: Final = ("GET", "GET", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 Fields = dict[str, str | tuple[str, ...] | None]

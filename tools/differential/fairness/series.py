@@ -32,10 +32,14 @@ def samples(text: str) -> Iterator[Sample]:
 def limits_alone(answer: Answer) -> Answer:
     """The limits of the levels that are always there and of those of the case: upstream tells them of levels that are
     gone too."""
-    return Answer(answer.code, {
-        f"{name} {level}": value for name, level, value in _found(answer, _LIMITS, "priority_level")
-        if not level.startswith("case-") or level.startswith(_case(answer))
-    })  # fmt: skip
+    return Answer(
+        answer.code,
+        {
+            f"{name} {level}": value
+            for name, level, value in _found(answer, _LIMITS, "priority_level")
+            if not level.startswith("case-") or level.startswith(_case(answer))
+        },
+    )
 
 
 def limits_of_others(answer: Answer) -> Answer:

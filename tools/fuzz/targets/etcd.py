@@ -17,9 +17,13 @@ def answer(data: bytes) -> int:
     found = 0
     error: messages.MessageError | None = None
     for read in (
-        messages.read_range, messages.read_txn, messages.read_watch, messages.read_lease, messages.read_status,
+        messages.read_range,
+        messages.read_txn,
+        messages.read_watch,
+        messages.read_lease,
+        messages.read_status,
         messages.read_cluster,
-    ):  # fmt: skip
+    ):
         try:
             read(data)
             found += 1
@@ -87,9 +91,21 @@ def _taken(pieces: list[bytes]) -> tuple[list[bytes], bool]:
 _HEADER: Final = b"\x0a\x04\x08\x01\x18\x07"
 _ITEM: Final = b"\x12\x0d\x0a\x02/a\x10\x02\x18\x03\x20\x01\x2a\x01v"
 _EVENT: Final = b"\x5a\x0f\x08\x01\x12\x0b\x0a\x02/a\x10\x02\x18\x03\x2a\x01v"
-_WORDS: Final = (_HEADER, _ITEM, _EVENT, b"\x10\x01", b"\x1a\x08\x0a\x06" + _HEADER, b"\x18\x01", b"\x20\x01",
-                 b"\x28\x05", b"\x32\x03why", b"\x38\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x0b\x0c",
-                 b"\x0a\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")  # fmt: skip
+_WORDS: Final = (
+    _HEADER,
+    _ITEM,
+    _EVENT,
+    b"\x10\x01",
+    b"\x1a\x08\x0a\x06" + _HEADER,
+    b"\x18\x01",
+    b"\x20\x01",
+    b"\x28\x05",
+    b"\x32\x03why",
+    b"\x38\x01",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x0b\x0c",
+    b"\x0a\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+)
 
 TARGETS: Final = (
     Target("etcd-answer", answer, (messages.MessageError,), _WORDS),

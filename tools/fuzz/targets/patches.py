@@ -95,16 +95,37 @@ def _pod(plain: dict[str, Any]) -> Pod:
 
 
 _WORDS: Final = (
-    b'{"a":{"b":1},"c":[1,2]}', b"\0", b'[{"op":"add","path":"/a","value":1}]', b'{"op":"remove","path":"/a"}', b"/a/b",
-    b'{"op":"move","from":"/a","path":"/c/-"}', b'{"op":"copy","from":"/a","path":"/b"}', b'"test"',
-    b'"replace"', b"~1",
-    b"~0", b"/c/-", b"/c/-1", b"null", b'"$patch":"delete"', b'"$patch":"replace"', b'"$retainKeys":["a"]',
-    b'"$setElementOrder/containers":[{"name":"a"}]', b'"$deleteFromPrimitiveList/finalizers":["a"]', b'"spec":{',
-    b'"containers":[{"name":"a","image":"i"}]', b'"metadata":{"labels":{"a":"b"}}', b'"finalizers":["a"]',
+    b'{"a":{"b":1},"c":[1,2]}',
+    b"\0",
+    b'[{"op":"add","path":"/a","value":1}]',
+    b'{"op":"remove","path":"/a"}',
+    b"/a/b",
+    b'{"op":"move","from":"/a","path":"/c/-"}',
+    b'{"op":"copy","from":"/a","path":"/b"}',
+    b'"test"',
+    b'"replace"',
+    b"~1",
+    b"~0",
+    b"/c/-",
+    b"/c/-1",
+    b"null",
+    b'"$patch":"delete"',
+    b'"$patch":"replace"',
+    b'"$retainKeys":["a"]',
+    b'"$setElementOrder/containers":[{"name":"a"}]',
+    b'"$deleteFromPrimitiveList/finalizers":["a"]',
+    b'"spec":{',
+    b'"containers":[{"name":"a","image":"i"}]',
+    b'"metadata":{"labels":{"a":"b"}}',
+    b'"finalizers":["a"]',
     b'"name":"b"',
-    b'"ports":[{"containerPort":80,"protocol":"TCP"}]', b'"env":[{"name":"E","value":"1"}]', b'"tolerations":[{}]',
-    b'"apiVersion":"v1","kind":"Pod"', b'"volumes":[{"name":"v","emptyDir":{}}]', b'"ownerReferences":[{"uid":"u"}]',
-)  # fmt: skip
+    b'"ports":[{"containerPort":80,"protocol":"TCP"}]',
+    b'"env":[{"name":"E","value":"1"}]',
+    b'"tolerations":[{}]',
+    b'"apiVersion":"v1","kind":"Pod"',
+    b'"volumes":[{"name":"v","emptyDir":{}}]',
+    b'"ownerReferences":[{"uid":"u"}]',
+)
 _DECLARED: Final = (_NoDocument, DecodeError, StatusError)
 
 TARGETS: Final = (

@@ -40,8 +40,17 @@ def signers_header(data: bytes) -> str:
     return signer._read_header(data.decode("utf-8", "replace")).alg
 
 
-_WORDS: Final = (b"\x0a\x01a", b"\x12\x01b", b"\x1a\x01c", b"\x22\x08\x0a\x03a.b\x12\x01v", b"\x28\x01", b"\x18\x3c",
-                 b"\x12\x02\x08\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x0b\x0c")  # fmt: skip
+_WORDS: Final = (
+    b"\x0a\x01a",
+    b"\x12\x01b",
+    b"\x1a\x01c",
+    b"\x22\x08\x0a\x03a.b\x12\x01v",
+    b"\x28\x01",
+    b"\x18\x3c",
+    b"\x12\x02\x08\x01",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x0b\x0c",
+)
 _HEADER_WORDS: Final = (b"eyJhbGciOiJSUzI1NiIsImtpZCI6ImEiLCJ0eXAiOiJKV1QifQ", b"e30", b"=", b"-", b"_", b"W10")
 
 TARGETS: Final = (

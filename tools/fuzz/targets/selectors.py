@@ -47,8 +47,25 @@ def continued(data: bytes) -> int:
     return min(revision, 9)
 
 
-_LABEL_WORDS: Final = (b"a=b", b"a!=b", b"!a", b"a in (b,c)", b"a notin (b)", b"a>1", b"a<1", b",", b"==", b"(", b")",
-                       b"example.com/a", b"in", b"notin", b"a in ()", b"a=", b"x" * 64)  # fmt: skip
+_LABEL_WORDS: Final = (
+    b"a=b",
+    b"a!=b",
+    b"!a",
+    b"a in (b,c)",
+    b"a notin (b)",
+    b"a>1",
+    b"a<1",
+    b",",
+    b"==",
+    b"(",
+    b")",
+    b"example.com/a",
+    b"in",
+    b"notin",
+    b"a in ()",
+    b"a=",
+    b"x" * 64,
+)
 _FIELD_WORDS: Final = (b"a=b", b"a!=b", b"a==b", b"metadata.name=a", b"\\,", b"\\=", b"\\\\", b",", b"spec.nodeName=")
 _TOKENS: Final = (
     b"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhXHUwMDAwIn0",

@@ -55,13 +55,31 @@ def keys_of_issuer(data: bytes) -> int:
     return len(key_set.read_keys(data))
 
 
-_WORDS: Final = (_SIGNED, b".", b"eyJhbGciOiJub25lIn0", b"eyJhbGciOiJFUzI1NiJ9",
-                 b"eyJpc3MiOiJodHRwczovL2lzc3VlciJ9", b"AA",
-                 b"eyJhbGciOiJIUzI1NiJ9", b"=", b"-", b"_", b"e30")  # fmt: skip
-_KEY_WORDS: Final = (b'{"keys":[', b'{"kty":"RSA","n":"AQAB","e":"AQAB"}',
-                     b'{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}',
-                     b'"kid":"a"', b'"use":"sig"', b'"alg":"RS256"', b'"kty":"oct"', b'"n":""', b'"e":"AA"',
-                     b'"d":"AA"')  # fmt: skip
+_WORDS: Final = (
+    _SIGNED,
+    b".",
+    b"eyJhbGciOiJub25lIn0",
+    b"eyJhbGciOiJFUzI1NiJ9",
+    b"eyJpc3MiOiJodHRwczovL2lzc3VlciJ9",
+    b"AA",
+    b"eyJhbGciOiJIUzI1NiJ9",
+    b"=",
+    b"-",
+    b"_",
+    b"e30",
+)
+_KEY_WORDS: Final = (
+    b'{"keys":[',
+    b'{"kty":"RSA","n":"AQAB","e":"AQAB"}',
+    b'{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}',
+    b'"kid":"a"',
+    b'"use":"sig"',
+    b'"alg":"RS256"',
+    b'"kty":"oct"',
+    b'"n":""',
+    b'"e":"AA"',
+    b'"d":"AA"',
+)
 
 TARGETS: Final = (
     Target("service-account-token", service_account_token, (AuthenticationError,), _WORDS),

@@ -81,8 +81,9 @@ async def _handler(request: Request) -> Response:
 async def _served(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]) -> bytes:
     """What a connection writes when these pieces come."""
     fields = [_Undated(encode) for encode in (http1_exchange.field, hpack.field)]
-    core = Core(_handler, Limits(linger=0), asyncio.get_running_loop(), eager=True, h1_fields=fields[0],
-                h2_fields=fields[1])  # fmt: skip
+    core = Core(
+        _handler, Limits(linger=0), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1]
+    )
     connection, wire = kind(core), _Wire()
     connection.connection_made(wire)
     for piece in pieces:
@@ -198,29 +199,88 @@ def websocket(data: bytes) -> int:
 
 
 _HTTP1_WORDS: Final = (
-    b"GET / HTTP/1.1\r\n", b"POST /a?b HTTP/1.1\r\n", b"Host: h\r\n", b"Content-Length: 3\r\n", b"\r\n\r\n", b"abc",
-    b"Transfer-Encoding: chunked\r\n", b"0\r\n\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n", b"HTTP/1.0",
-    b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"CONNECT h:1", b"http://h:1/p", b"%zz", b";ext=1", b"\t",
-    b"Transfer-Encoding: identity\r\n", b"Content-Length: 00003\r\n", b"Trailer: a\r\n", b"HEAD", b"OPTIONS *",
-)  # fmt: skip
+    b"GET / HTTP/1.1\r\n",
+    b"POST /a?b HTTP/1.1\r\n",
+    b"Host: h\r\n",
+    b"Content-Length: 3\r\n",
+    b"\r\n\r\n",
+    b"abc",
+    b"Transfer-Encoding: chunked\r\n",
+    b"0\r\n\r\n",
+    b"Connection: close\r\n",
+    b"Expect: 100-continue\r\n",
+    b"HTTP/1.0",
+    b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
+    b"CONNECT h:1",
+    b"http://h:1/p",
+    b"%zz",
+    b";ext=1",
+    b"\t",
+    b"Transfer-Encoding: identity\r\n",
+    b"Content-Length: 00003\r\n",
+    b"Trailer: a\r\n",
+    b"HEAD",
+    b"OPTIONS *",
+)
 _HTTP2_WORDS: Final = tuple(
     frames.frame(kind, flags, stream, payload)
     for kind, flags, stream, payload in (
-        (0, 1, 1, b"abc"), (0, 9, 1, b"\2ab\0\0"), (1, 5, 1, b"\x82\x87\x84"), (1, 4, 3, b"\x83\x87\x84"),
-        (1, 0x2D, 5, b"\0\0\0\0\0\x10\x82\x87\x84"), (2, 0, 1, bytes(5)), (3, 0, 1, bytes(4)), (4, 0, 0, bytes(6)),
-        (4, 1, 0, b""), (5, 4, 1, bytes(4)), (6, 0, 0, bytes(8)), (7, 0, 0, bytes(8)), (8, 0, 0, b"\0\0\1\0"),
-        (8, 0, 1, b"\x7f\xff\xff\xff"), (9, 4, 1, b"\x40\1a\1b"), (0x42, 0, 0, b"x"),
+        (0, 1, 1, b"abc"),
+        (0, 9, 1, b"\2ab\0\0"),
+        (1, 5, 1, b"\x82\x87\x84"),
+        (1, 4, 3, b"\x83\x87\x84"),
+        (1, 0x2D, 5, b"\0\0\0\0\0\x10\x82\x87\x84"),
+        (2, 0, 1, bytes(5)),
+        (3, 0, 1, bytes(4)),
+        (4, 0, 0, bytes(6)),
+        (4, 1, 0, b""),
+        (5, 4, 1, bytes(4)),
+        (6, 0, 0, bytes(8)),
+        (7, 0, 0, bytes(8)),
+        (8, 0, 0, b"\0\0\1\0"),
+        (8, 0, 1, b"\x7f\xff\xff\xff"),
+        (9, 4, 1, b"\x40\1a\1b"),
+        (0x42, 0, 0, b"x"),
     )
-)  # fmt: skip
-_HPACK_WORDS: Final = (b"\x82", b"\x40\1a\1b", b"\x3f\xe1\x1f", b"\x20", b"\xff\xff\xff\xff\x0f", b"\x0f\x10", b"\xbe",
-                       b"\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff", b"\x10\x02aa\x81\xff",
-                       b"\3\x82\x87\x84")  # fmt: skip
-_SPDY_WORDS: Final = (b"\x80\3\0\1", b"\x80\3\0\2", b"\x80\3\0\3", b"\x80\3\0\4", b"\x80\3\0\6", b"\x80\3\0\7",
-                      b"\x80\3\0\x08", b"\x80\3\0\x09", b"\0\0\0\1", b"\1\0\0\3abc", b"\0\0\0\x08",
-                      b"\x7f\xff\xff\xff")  # fmt: skip
-_WEBSOCKET_WORDS: Final = (b"\x81\x83\0\0\0\0abc", b"\x82\x80\0\0\0\0", b"\x01\x81\0\0\0\0a", b"\x80\x81\0\0\0\0b",
-                           b"\x89\x80\0\0\0\0", b"\x88\x82\0\0\0\0\x03\xe8", b"\x82\xfe\0\x80", b"\x82\xff" + bytes(8),
-                           b"\xc1", b"\x8a\x80\0\0\0\0")  # fmt: skip
+)
+_HPACK_WORDS: Final = (
+    b"\x82",
+    b"\x40\1a\1b",
+    b"\x3f\xe1\x1f",
+    b"\x20",
+    b"\xff\xff\xff\xff\x0f",
+    b"\x0f\x10",
+    b"\xbe",
+    b"\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff",
+    b"\x10\x02aa\x81\xff",
+    b"\3\x82\x87\x84",
+)
+_SPDY_WORDS: Final = (
+    b"\x80\3\0\1",
+    b"\x80\3\0\2",
+    b"\x80\3\0\3",
+    b"\x80\3\0\4",
+    b"\x80\3\0\6",
+    b"\x80\3\0\7",
+    b"\x80\3\0\x08",
+    b"\x80\3\0\x09",
+    b"\0\0\0\1",
+    b"\1\0\0\3abc",
+    b"\0\0\0\x08",
+    b"\x7f\xff\xff\xff",
+)
+_WEBSOCKET_WORDS: Final = (
+    b"\x81\x83\0\0\0\0abc",
+    b"\x82\x80\0\0\0\0",
+    b"\x01\x81\0\0\0\0a",
+    b"\x80\x81\0\0\0\0b",
+    b"\x89\x80\0\0\0\0",
+    b"\x88\x82\0\0\0\0\x03\xe8",
+    b"\x82\xfe\0\x80",
+    b"\x82\xff" + bytes(8),
+    b"\xc1",
+    b"\x8a\x80\0\0\0\0",
+)
 
 TARGETS: Final = (
     Target("http1", http1, words=_HTTP1_WORDS),

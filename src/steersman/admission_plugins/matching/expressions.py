@@ -22,15 +22,21 @@ _ANY_VERSION: Final = "*"
 
 def inputs_of(
     attributes: Attributes, seen: Seen, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
-) -> Inputs:  # fmt: skip
+) -> Inputs:
     """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
     action = attributes.action
     request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
     return Inputs(
-        object=obj, old_object=old, request=request, resource_group=action.group,
-        resource=action.resource, subresource=action.subresource, resource_namespace=action.namespace,
-        name=attributes.name, namespace=namespace,
-    )  # fmt: skip
+        object=obj,
+        old_object=old,
+        request=request,
+        resource_group=action.group,
+        resource=action.resource,
+        subresource=action.subresource,
+        resource_namespace=action.namespace,
+        name=attributes.name,
+        namespace=namespace,
+    )
 
 
 def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
@@ -63,9 +69,14 @@ def _asked(check: Check, user: UserInfo) -> Asked:
     if check.path is not None:
         return Asked(user, Action(verb=check.verb), path=check.path)
     action = Action(
-        verb=check.verb, group=check.group, version=_ANY_VERSION, resource=check.resource,
-        subresource=check.subresource, namespace=check.namespace, name=check.name,
-    )  # fmt: skip
+        verb=check.verb,
+        group=check.group,
+        version=_ANY_VERSION,
+        resource=check.resource,
+        subresource=check.subresource,
+        namespace=check.namespace,
+        name=check.name,
+    )
     if not (check.field_selector or check.label_selector):
         return Asked(user, action)
     return Asked(user, action, limits=read_selectors(check.field_selector, check.label_selector))

@@ -33,8 +33,12 @@ def admission_request(attributes: Attributes, seen: Seen, uid: str = "") -> dict
         "name": attributes.name,
         "namespace": action.namespace,
     }
-    told = {"username": user.name, "uid": user.uid, "groups": list(user.groups),
-            "extra": {key: list(values) for key, values in user.extra.items()}}  # fmt: skip
+    told = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
     request["userInfo"] = {key: value for key, value in told.items() if value}
     request.update((key, value) for key, value in optional.items() if value)
     return request

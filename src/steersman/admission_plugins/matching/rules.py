@@ -22,11 +22,16 @@ E = TypeVar("E")
 
 _ANY: Final = "*"
 _GROUP: Final = "admissionregistration.k8s.io"
-_EXEMPT: Final = frozenset({
-    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
-})  # fmt: skip
+_EXEMPT: Final = frozenset(
+    {
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+)
 _MOST_REMEMBERED: Final = 10_000
 """Kinds of requests."""
 
@@ -102,8 +107,14 @@ class RuleIndex(Generic[E]):
             self._revision = self._mapper.revision
             self._known.forget()
         action = attributes.action
-        key = (attributes.operation, action.group, action.version, action.resource, action.subresource,
-               not action.namespace)  # fmt: skip
+        key = (
+            attributes.operation,
+            action.group,
+            action.version,
+            action.resource,
+            action.subresource,
+            not action.namespace,
+        )
         found = self._known[key]
         if found is None:
             found = tuple(self._look(attributes))

@@ -183,9 +183,7 @@ class NodeRestriction(Plugin):
     async def _slice(self, node: str, attributes: Attributes) -> None:
         if attributes.operation == UPDATE:
             return
-        found, done = (
-            (attributes.obj, "create") if attributes.operation == CREATE else (attributes.old, "delete")
-        )  # fmt: skip
+        found, done = (attributes.obj, "create") if attributes.operation == CREATE else (attributes.old, "delete")
         if found is None or found.spec.node_name != node:
             raise attributes.forbid(f"can only {done} ResourceSlice with the same NodeName as the requesting node")
 
@@ -207,17 +205,17 @@ def _name_of(attributes: Attributes) -> str:
 
 def _without_progress(claim: Any) -> Any:
     """A claim without what kubelets may change of it."""
-    status = replace(
-        claim.status, capacity={}, conditions=[], allocated_resource_statuses={}, allocated_resources={}
-    )  # fmt: skip
+    status = replace(claim.status, capacity={}, conditions=[], allocated_resource_statuses={}, allocated_resources={})
     return replace(claim, metadata=replace(claim.metadata, resource_version="", managed_fields=[]), status=status)
 
 
 def _make(server: Surroundings) -> NodeRestriction:
     audiences = Audiences(
-        server.authorizer, server.objects("", "persistentvolumeclaims"), server.objects("", "persistentvolumes"),
+        server.authorizer,
+        server.objects("", "persistentvolumeclaims"),
+        server.objects("", "persistentvolumes"),
         server.objects("storage.k8s.io", "csidrivers"),
-    )  # fmt: skip
+    )
     return NodeRestriction(server.objects("", "pods"), server.objects("", "nodes"), audiences, server.difference)
 
 

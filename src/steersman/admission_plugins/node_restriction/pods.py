@@ -12,10 +12,29 @@ from steersman.machinery.errors.field import quote
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _HARMLESS: Final = (
-    "aws_elastic_block_store", "azure_disk", "cephfs", "cinder", "downward_api", "empty_dir", "fc", "flex_volume",
-    "flocker", "gce_persistent_disk", "git_repo", "host_path", "image", "iscsi", "nfs", "photon_persistent_disk",
-    "portworx_volume", "quobyte", "rbd", "scale_io", "storageos", "vsphere_volume",
-)  # fmt: skip
+    "aws_elastic_block_store",
+    "azure_disk",
+    "cephfs",
+    "cinder",
+    "downward_api",
+    "empty_dir",
+    "fc",
+    "flex_volume",
+    "flocker",
+    "gce_persistent_disk",
+    "git_repo",
+    "host_path",
+    "image",
+    "iscsi",
+    "nfs",
+    "photon_persistent_disk",
+    "portworx_volume",
+    "quobyte",
+    "rbd",
+    "scale_io",
+    "storageos",
+    "vsphere_volume",
+)
 """Sources of volumes that name no objects."""
 _NAMING: Final = (
     ("config_map", "configmaps (via configmap volumes)"),

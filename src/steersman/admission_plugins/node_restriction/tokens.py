@@ -23,15 +23,17 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Objects
 
 _VERB: Final = "request-serviceaccounts-token-audience"
-_MIGRATED: Final[Mapping[str, str]] = MappingProxyType({
-    "aws_elastic_block_store": "ebs.csi.aws.com",
-    "azure_disk": "disk.csi.azure.com",
-    "azure_file": "file.csi.azure.com",
-    "cinder": "cinder.csi.openstack.org",
-    "gce_persistent_disk": "pd.csi.storage.gke.io",
-    "portworx_volume": "pxd.portworx.com",
-    "vsphere_volume": "csi.vsphere.vmware.com",
-})  # fmt: skip
+_MIGRATED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "aws_elastic_block_store": "ebs.csi.aws.com",
+        "azure_disk": "disk.csi.azure.com",
+        "azure_file": "file.csi.azure.com",
+        "cinder": "cinder.csi.openstack.org",
+        "gce_persistent_disk": "pd.csi.storage.gke.io",
+        "portworx_volume": "pxd.portworx.com",
+        "vsphere_volume": "csi.vsphere.vmware.com",
+    }
+)
 """Sources of volumes whose work CSI drivers do."""
 
 
@@ -66,9 +68,7 @@ class Audiences:
         if errors:
             return f"error validating audience {quote(audience)}: {aggregate(errors)}"
         user = attributes.user
-        action = Action(
-            _VERB, "", "v1", audience, namespace=attributes.action.namespace, name=attributes.name
-        )  # fmt: skip
+        action = Action(_VERB, "", "v1", audience, namespace=attributes.action.namespace, name=attributes.name)
         verdict = await decide(self._authorizer, Asked(user, action))
         if verdict.allowed:
             return ""
@@ -90,9 +90,7 @@ class Audiences:
             claim: PersistentVolumeClaim = await _get(
                 self._claims, pod.metadata.namespace, name, GroupResource("", "persistentvolumeclaim")
             )
-            bound = await _get(
-                self._volumes, "", claim.spec.volume_name, GroupResource("", "persistentvolume")
-            )  # fmt: skip
+            bound = await _get(self._volumes, "", claim.spec.volume_name, GroupResource("", "persistentvolume"))
             return bound.spec.csi.driver if bound.spec.csi is not None else _migrated(bound.spec)
         return volume.csi.driver if volume.csi is not None else _migrated(volume)
 

@@ -136,10 +136,21 @@ def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | 
 
 _DEFAULT_CAPABILITIES: Final = frozenset(
     {
-        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
-        "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
     }
-)  # fmt: skip
+)
 
 
 def _added_capabilities(spec: core.PodSpec, allowed: frozenset[str]) -> str:
@@ -377,9 +388,16 @@ _VOLUME_TYPES: Final = {
     each.name: each.encode_name for each in msgspec.structs.fields(core.Volume) if each.name != "name"
 }
 _FREE_VOLUMES: Final = (
-    "config_map", "csi", "downward_api", "empty_dir", "ephemeral", "image", "persistent_volume_claim", "projected",
+    "config_map",
+    "csi",
+    "downward_api",
+    "empty_dir",
+    "ephemeral",
+    "image",
+    "persistent_volume_claim",
+    "projected",
     "secret",
-)  # fmt: skip
+)
 
 
 def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:

@@ -32,8 +32,9 @@ class PodSecurityMetrics:
         )
         self._exemptions = Counter(
             "pod_security_exemptions_total",
-            "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.", _ABOUT,
-        )  # fmt: skip
+            "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.",
+            _ABOUT,
+        )
         self._errors = Counter(
             "pod_security_errors_total",
             "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result in the latest "

@@ -166,7 +166,7 @@ class PodSecurity(Plugin):
 
     async def _counted(
         self, judge: Judge, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Has a pod judged, and counts by what. Raises StatusError 403."""
         if policy.errors:
             self._metrics.failed(attributes, fatal=False)
@@ -304,9 +304,13 @@ def _look_at(
 
 
 def _audit(
-    attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation],
+    attributes: Attributes,
+    policy: Policy,
+    metadata: ObjectMeta,
+    spec: PodSpec,
+    evaluations: list[Evaluation],
     found: list[Violation] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Tells the audit of what does not meet the level that is audited, which may be `found` already."""
     if policy.errors:
         attributes.annotate(_ERROR, f"Failed to parse policy: {aggregate(policy.errors)}")

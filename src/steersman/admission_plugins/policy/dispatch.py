@@ -154,9 +154,8 @@ class PolicyPlugin(Plugin):
         """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies, and counts
         no exclusions of them."""
         self._condition_metrics.observe(
-            "policy", policy.name, attributes.operation, "validate", seconds, match.failures,
-            excluded=False,
-        )  # fmt: skip
+            "policy", policy.name, attributes.operation, "validate", seconds, match.failures, excluded=False
+        )
 
     def _namespace(self, attributes: Attributes) -> Mapping[str, Any] | None:
         """The namespace of a request, None where it is in none. Raises StatusError 404."""

@@ -198,9 +198,14 @@ def _account(quota: Quota) -> Account:
 
 
 _ACCOUNT: Final = Reading(
-    _account, "metadata.name", "metadata.resourceVersion", "spec.scopes", "spec.scopeSelector", "status.hard",
+    _account,
+    "metadata.name",
+    "metadata.resourceVersion",
+    "spec.scopes",
+    "spec.scopeSelector",
+    "status.hard",
     "status.used",
-)  # fmt: skip
+)
 
 
 async def charge(

@@ -60,7 +60,7 @@ class Caller:
 
     async def call(
         self, hook: Hook, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
-    ) -> Verdict:  # fmt: skip
+    ) -> Verdict:
         """What a webhook says of a request that it does not refuse.
 
         Raises CallFailed, Denied, and StatusError 400 for a dry run that it does not take.
@@ -106,7 +106,7 @@ class Caller:
 
     def judge(
         self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Counts a call that began at this time (perf_counter); whether the request goes on though it failed. Raises
         StatusError where it does not."""
         took = perf_counter() - began

@@ -26,9 +26,12 @@ class Clients:
     """`login` says who this server is to a host ("name:port")."""
 
     def __init__(
-        self, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None,
+        self,
+        locate: LocateService,
+        login: Callable[[str], Login],
+        itself: ThisServer | None = None,
         egress: Egress = USUAL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._locate: Final = locate
         self._itself: Final = itself
         self._egress: Final = egress

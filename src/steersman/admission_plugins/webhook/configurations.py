@@ -19,7 +19,7 @@ class Configurations:
 
     def __init__(
         self, objects: Objects, mapper: RESTMapper, settled: Callable[[frozenset[ClientConfig]], None]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._objects: Final = objects
         self._changed_of: Final = objects.changed
         self._mapper: Final = mapper

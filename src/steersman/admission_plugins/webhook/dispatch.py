@@ -96,7 +96,7 @@ class WebhookPlugin(Plugin):
 
     async def _is_met(
         self, conditions: Conditions, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Whether the matchConditions of a webhook hold. Raises StatusError 403 where that cannot be told."""
         from steersman.admission_plugins.matching.expressions import answers_about, inputs_of  # few servers need it
 
@@ -108,9 +108,14 @@ class WebhookPlugin(Plugin):
         began = perf_counter()
         match = await compiled.match(inputs_of(attributes, seen, obj, old), answers)
         self._condition_metrics.observe(
-            "webhook", hook.name, attributes.operation, self._caller.type, perf_counter() - began, match.failures,
+            "webhook",
+            hook.name,
+            attributes.operation,
+            self._caller.type,
+            perf_counter() - began,
+            match.failures,
             excluded=not match.matches and not match.error,
-        )  # fmt: skip
+        )
         if match.error:
             raise forbidden(attributes.action.group_resource, attributes.name, match.error)
         return match.matches

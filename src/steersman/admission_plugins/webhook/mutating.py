@@ -106,7 +106,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def _taken_back(
         self, attributes: Attributes, seen: Seen, shown: Shown, patched: _Patched
-    ) -> tuple[Seen, Shown] | None:  # fmt: skip
+    ) -> tuple[Seen, Shown] | None:
         """Takes what a patch has made into `attributes`. What is of another version is shown to those that see the same
         as it is now: conversion, there and back, might add to it. Raises StatusError."""
         form = shown.form
@@ -126,7 +126,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask(
         self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
-    ) -> _Patched | None:  # fmt: skip
+    ) -> _Patched | None:
         """Asks one webhook; what its patch makes of the object, if it sends one. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
@@ -186,9 +186,11 @@ class _Told:
             logger.warning("unexpected error composing mutating webhook JSON patch annotation: %s", error)
             return
         value = {
-            "configuration": self.hook.configuration, "webhook": self.hook.name,
-            "patch": [{key: each[key] for key in sorted(each)} for each in operations], "patchType": "JSONPatch",
-        }  # fmt: skip
+            "configuration": self.hook.configuration,
+            "webhook": self.hook.name,
+            "patch": [{key: each[key] for key in sorted(each)} for each in operations],
+            "patchType": "JSONPatch",
+        }
         text = as_go_escapes(msgspec.json.encode(value)).decode()
         attributes.annotate(f"patch.webhook.admission.k8s.io/{self.which}", text, Level.REQUEST)
 

@@ -48,7 +48,7 @@ class Verdict:
 
 def review_of(
     version: str, uid: str, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The review that asks about a request as a rule has seen it, with the objects as JSON of that kind."""
     request = admission_request(attributes, seen, uid)
     request["object"] = _NULL if obj is None else msgspec.Raw(obj)
@@ -70,9 +70,13 @@ def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdic
     elif patch:
         patch_type = "JSONPatch"  # of this version nothing else is looked at
     return Verdict(
-        response.allowed, patch if mutating else b"", patch_type or "", response.status, response.warnings,
+        response.allowed,
+        patch if mutating else b"",
+        patch_type or "",
+        response.status,
+        response.warnings,
         response.audit_annotations,
-    )  # fmt: skip
+    )
 
 
 def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mutating: bool) -> None:

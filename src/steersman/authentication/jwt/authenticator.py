@@ -45,9 +45,13 @@ class ProviderTokens:
     """
 
     def __init__(
-        self, expected: Expectations, discovery_url: str, fetch: Fetch, metrics: IssuerMetrics,
+        self,
+        expected: Expectations,
+        discovery_url: str,
+        fetch: Fetch,
+        metrics: IssuerMetrics,
         clock: Callable[[], float] = times.moment,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._expected = expected
         self._discovery_url = discovery_url
         self._fetch = fetch
@@ -122,8 +126,8 @@ class IssuerAuthenticator:
     """
 
     def __init__(
-        self, configuration: JWTAuthenticator, algorithms: Sequence[str], fetcher: Fetcher, metrics: IssuerMetrics,
-    ) -> None:  # fmt: skip
+        self, configuration: JWTAuthenticator, algorithms: Sequence[str], fetcher: Fetcher, metrics: IssuerMetrics
+    ) -> None:
         issuer = configuration.issuer
         self.issuer: Final = issuer.url
         self._fetcher = fetcher
@@ -207,9 +211,13 @@ class JWTAuthenticators:
     """
 
     def __init__(
-        self, configuration: AuthenticationConfiguration, algorithms: Sequence[str], api_audiences: tuple[str, ...],
-        metrics: JWTMetrics, egress: Egress = USUAL,
-    ) -> None:  # fmt: skip
+        self,
+        configuration: AuthenticationConfiguration,
+        algorithms: Sequence[str],
+        api_audiences: tuple[str, ...],
+        metrics: JWTMetrics,
+        egress: Egress = USUAL,
+    ) -> None:
         fetchers = [
             Fetcher(each.issuer.certificate_authority, leave=_way_of(each.issuer.egress_selector_type, egress))
             for each in configuration.jwt

@@ -146,10 +146,8 @@ def _document(version: str) -> Any:
         "issuer": struct("Issuer", {**issuer, "discoveryURL": _OPTIONAL_TEXT, "audiences": STRINGS}),
         "claimValidationRules": list_type(struct("ClaimValidationRule", rule)),
         "claimMappings": struct("ClaimMappings", mappings),
-        "userValidationRules": list_type(
-            struct("UserValidationRule", {"expression": STRING, "message": STRING})
-        ),
-    }  # fmt: skip
+        "userValidationRules": list_type(struct("UserValidationRule", {"expression": STRING, "message": STRING})),
+    }
     conditions = list_type(struct("AnonymousAuthCondition", {"path": STRING}))
     anonymous = replace(struct("AnonymousAuthConfig", {"enabled": BOOL, "conditions": conditions}), pointer=True)
     return document_type(

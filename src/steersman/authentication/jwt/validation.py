@@ -197,11 +197,12 @@ def _mapping_errors(authenticator: JWTAuthenticator, path: Path) -> Iterator[Fie
         yield from _extra_errors(each, keys, (path / "extra")[index])
     if _trusts_unverified_email(mappings, authenticator.claim_validation_rules):
         yield invalid(
-            path / "username" / "expression", mappings.username.expression,
+            path / "username" / "expression",
+            mappings.username.expression,
             "claims.email_verified must be used in claimMappings.username.expression or "
             "claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in "
             "claimMappings.username.expression",
-        )  # fmt: skip
+        )
 
 
 def _text_errors(mapping: PrefixedClaimOrExpression, path: Path, *, is_required: bool) -> Iterator[FieldError]:

@@ -248,9 +248,14 @@ def _add_of_volume(found: dict[Reference, None], pod_name: str, volume: _Volume)
             found[SECRET, volume.csi.node_publish_secret_ref.name] = None
     else:
         drivers = (
-            volume.cephfs, volume.cinder, volume.flex_volume, volume.rbd, volume.scale_io, volume.iscsi,
+            volume.cephfs,
+            volume.cinder,
+            volume.flex_volume,
+            volume.rbd,
+            volume.scale_io,
+            volume.iscsi,
             volume.storageos,
-        )  # fmt: skip
+        )
         for driver in drivers:
             if driver is not None and driver.secret_ref is not None:
                 found[SECRET, driver.secret_ref.name] = None

@@ -114,13 +114,11 @@ def authorizer(judge: Judge) -> Authorizer:
     return Authorizer(judge, Check(None))
 
 
-def request_resource(judge: Judge, *, group: str, resource: str, subresource: str, namespace: str, name: str) -> (
-    ResourceCheck
-):  # fmt: skip
+def request_resource(
+    judge: Judge, *, group: str, resource: str, subresource: str, namespace: str, name: str
+) -> ResourceCheck:
     """The variable `authorizer.requestResource`: asks about what the request is about."""
-    check = Check(
-        None, group=group, resource=resource, subresource=subresource, namespace=namespace, name=name
-    )  # fmt: skip
+    check = Check(None, group=group, resource=resource, subresource=subresource, namespace=namespace, name=name)
     return ResourceCheck(judge, check)
 
 

@@ -40,13 +40,48 @@ _PATTERN_SIZE: Final = 128
 _ADDRESS: Final = Range(4, 16)
 """Bytes of an address."""
 
-_NOMINAL: Final = frozenset({
-    "format.named", "masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast",
-    "isLinkLocalUnicast", "isGlobalUnicast", "sign", "asInteger", "isInteger", "asApproximateFloat",
-    "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme",
-    "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery", "serviceAccount", "path", "group",
-    "resource", "subresource", "namespace", "name", "allowed", "reason", "error", "errored",
-})  # fmt: skip
+_NOMINAL: Final = frozenset(
+    {
+        "format.named",
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+        "serviceAccount",
+        "path",
+        "group",
+        "resource",
+        "subresource",
+        "namespace",
+        "name",
+        "allowed",
+        "reason",
+        "error",
+        "errored",
+    }
+)
 """Functions that cost 1."""
 _PARSING: Final = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
 """Functions that pass once over their first argument."""

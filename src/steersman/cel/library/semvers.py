@@ -25,7 +25,7 @@ class SemverValue(Extension):
 
     def __init__(
         self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...], build: tuple[str, ...] = ()
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.numbers: Final = numbers
         self.prerelease: Final = prerelease
         self.build: Final = build

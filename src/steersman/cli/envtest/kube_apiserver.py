@@ -19,9 +19,9 @@ from steersman.cli.flags import FLAGS, arguments_by_flag, parse
 from steersman.cli.serve import Started, fail, run
 from steersman.controlplane.options import Options, OptionsError
 
-NOT_UPSTREAM: Final = frozenset((
-    "data-dir", "storage", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog",
-))  # fmt: skip
+NOT_UPSTREAM: Final = frozenset(
+    ("data-dir", "storage", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog")
+)
 """Flags of `steersman serve` that kube-apiserver has not."""
 OWN: Final = {
     "etcd-servers": "http://ADDRESS:PORT of the etcd beside it, whose folder holds the data",

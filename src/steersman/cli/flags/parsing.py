@@ -104,9 +104,7 @@ def check(options: Options) -> None:
     from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
     from steersman.controlplane.runtime_config import RuntimeConfig
 
-    for flag, names in (
-        ("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)
-    ):  # fmt: skip
+    for flag, names in (("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)):
         for name in names:
             if name not in ADMISSION_PLUGINS:
                 why = f"unknown admission plugin {name!r}{known_are(name, ADMISSION_PLUGINS)}"

@@ -290,13 +290,30 @@ def pairs(text: str) -> dict[str, str]:
 
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
-    address: "ip", bind_address: "ip", chance: "float", claim: "CLAIM=VALUE", controllers: "strings",
-    decimal: "float", feature_gates: "KEY=VALUE,...", file: "file",
+    address: "ip",
+    bind_address: "ip",
+    chance: "float",
+    claim: "CLAIM=VALUE",
+    controllers: "strings",
+    decimal: "float",
+    feature_gates: "KEY=VALUE,...",
+    file: "file",
     folder: "folder",
-    header_names: "strings", integer: "int", integers: "ints", issuer: "strings", modes: "strings",
-    names: "strings", number: "int",
-    one: "string", one_file: "file",
-    pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",
-    token_expiration: "duration", whole_seconds: "duration",
-}  # fmt: skip
+    header_names: "strings",
+    integer: "int",
+    integers: "ints",
+    issuer: "strings",
+    modes: "strings",
+    names: "strings",
+    number: "int",
+    one: "string",
+    one_file: "file",
+    pairs: "KEY=VALUE,...",
+    patterns: "strings",
+    plugins: "strings",
+    port: "int",
+    seconds: "duration",
+    token_expiration: "duration",
+    whole_seconds: "duration",
+}
 """What help calls a value, by how it is read; it is a string if nothing is said here, and none of a boolean."""

@@ -67,7 +67,7 @@ _File: Final = AbsolutePath(dir_okay=False)
 def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
     What it has stays in its --data-dir. `steersman kubeconfig` points kubectl at it.
-    """  # fmt: skip
+    """
     collecting = gc.isenabled()
     gc.disable()  # until the cluster is ready: what is imported stays
     try:
@@ -131,7 +131,7 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
 
 def _run(
     options: Options, configuration: Configuration, own: dict[str, str], ready: Callable[[Address], None] | None
-) -> None:  # fmt: skip
+) -> None:
     """The cluster, until it is interrupted; `ready` says that it is, by default in one line."""
     _serve(options, own, partial(_cluster, options, configuration), ready)
 
@@ -153,7 +153,7 @@ def _cluster(options: Options, configuration: Configuration) -> Cluster:
 
 def _serve(
     options: Options, own: dict[str, str], make: Callable[[], Started], ready: Callable[[Address], None] | None
-) -> None:  # fmt: skip
+) -> None:
     from steersman.cluster.configuration import ConfigurationError
 
     try:
@@ -172,9 +172,13 @@ def _running(folder: Path) -> Running | None:
 
 
 _data_dir = click.option(
-    "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder", default=default_data_dir,
-    show_default=False, help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
-)  # fmt: skip
+    "--data-dir",
+    type=AbsolutePath(file_okay=False),
+    metavar="folder",
+    default=default_data_dir,
+    show_default=False,
+    help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
+)
 
 
 @click.command()

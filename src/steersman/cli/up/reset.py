@@ -17,9 +17,13 @@ from steersman.controlplane.data_files import FILE, FILES, check_files
 
 @click.command()
 @click.option(
-    "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder", default=default_data_dir, show_default=False,
+    "--data-dir",
+    type=AbsolutePath(file_okay=False),
+    metavar="folder",
+    default=default_data_dir,
+    show_default=False,
     help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
-)  # fmt: skip
+)
 @click.option("--yes", is_flag=True, help="delete without a question")
 def reset(data_dir: Path, yes: bool) -> None:
     """Delete what a cluster or a server has in its folder: objects, keys, certificates. The next start makes new ones,

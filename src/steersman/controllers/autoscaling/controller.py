@@ -227,9 +227,12 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         except NoProposal as error:
             raise await self._unmeasured(this, scale, None, str(error)) from None
         of = Scaled(
-            this.key[0], scale.spec.replicas, scale.status.replicas, str(selector),
+            this.key[0],
+            scale.spec.replicas,
+            scale.status.replicas,
+            str(selector),
             lambda: self._selected(this.key[0], selector),
-        )  # fmt: skip
+        )
         readiness = Readiness(
             times.moment(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
         )
@@ -262,9 +265,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         this.statuses = statuses
         return _Wanted(best.replicas, best.name, text)
 
-    async def _unmeasured(
-        self, this: _Pass, scale: Scale, statuses: list[MetricStatus] | None, text: str
-    ) -> _Failed:  # fmt: skip
+    async def _unmeasured(self, this: _Pass, scale: Scale, statuses: list[MetricStatus] | None, text: str) -> _Failed:
         this.statuses = statuses
         _set_status(this, scale.spec.replicas, this.hpa.status.desired_replicas)
         await self._write_somehow(this)
@@ -349,6 +350,9 @@ def _set_condition(this: _Pass, type_: str, status: str, reason: str, message: s
 def _set_status(this: _Pass, current: int, desired: int, *, rescaled: bool = False) -> None:
     before = this.hpa.status
     this.hpa.status = HorizontalPodAutoscalerStatus(
-        current_replicas=current, desired_replicas=desired, current_metrics=this.statuses,
-        last_scale_time=times.now() if rescaled else before.last_scale_time, conditions=before.conditions,
-    )  # fmt: skip
+        current_replicas=current,
+        desired_replicas=desired,
+        current_metrics=this.statuses,
+        last_scale_time=times.now() if rescaled else before.last_scale_time,
+        conditions=before.conditions,
+    )

@@ -116,7 +116,7 @@ class Evaluation:
 
     async def _resource(
         self, name: str, target: MetricTarget, container: str
-    ) -> tuple[Proposal, MetricValueStatus, str]:  # fmt: skip
+    ) -> tuple[Proposal, MetricValueStatus, str]:
         wants_amount = target.average_value is not None
         if not wants_amount and target.average_utilization is None:
             kinds = "neither an average utilization target nor an average value (usage) target"
@@ -201,9 +201,7 @@ class Evaluation:
                 raise NoProposal(f"invalid object metric source: {kinds} was set")
         except NoProposal as error:
             raise _object_failed(str(error), str(error)) from None
-        status = ObjectMetricStatus(
-            metric=_identifier(metric), current=value, described_object=source.described_object
-        )  # fmt: skip
+        status = ObjectMetricStatus(metric=_identifier(metric), current=value, described_object=source.described_object)
         return Evaluated(proposal.replicas, name, MetricStatus(type="Object", object=status))
 
     async def _object_per_pod(self, source: ObjectMetricSource, selector: str, target: int) -> Proposal:

@@ -88,7 +88,7 @@ class MetricsClient:
 
     async def of_object(
         self, namespace: str, of: CrossVersionObjectReference, metric: str, metric_selector: str
-    ) -> int:  # fmt: skip
+    ) -> int:
         """A custom metric of an object."""
         try:
             group = group_of(of.api_version)
@@ -113,7 +113,7 @@ class MetricsClient:
 
     async def _custom(
         self, namespace: str, group: str, kind: str, name: str, metric: str, query: str
-    ) -> MetricValueList:  # fmt: skip
+    ) -> MetricValueList:
         version = await _answer("custom", self._custom_version(), CUSTOM_METRICS)
         if (group, kind) == ("", "Namespace"):
             plural, name, path = "metrics", metric, f"namespaces/{_part(namespace)}/metrics/{_part(metric)}"
@@ -175,9 +175,12 @@ def _decoded(api: str, cls: type[T], body: bytes) -> T:
 
 def _converted(old: OldMetricValue) -> MetricValue:
     return MetricValue(
-        described_object=old.described_object, metric=MetricIdentifier(name=old.metric_name, selector=old.selector),
-        timestamp=old.timestamp, window_seconds=old.window, value=old.value,
-    )  # fmt: skip
+        described_object=old.described_object,
+        metric=MetricIdentifier(name=old.metric_name, selector=old.selector),
+        timestamp=old.timestamp,
+        window_seconds=old.window,
+        value=old.value,
+    )
 
 
 def _usage(metrics: PodMetrics, resource: str, container: str) -> int | None:

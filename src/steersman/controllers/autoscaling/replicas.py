@@ -77,9 +77,11 @@ class Group:
 def merged(groups: Sequence[Group]) -> Group:
     """The pods of all groups."""
     return Group(
-        sum(each.ready for each in groups), frozenset().union(*(each.unready for each in groups)),
-        frozenset().union(*(each.missing for each in groups)), frozenset().union(*(each.ignored for each in groups)),
-    )  # fmt: skip
+        sum(each.ready for each in groups),
+        frozenset().union(*(each.unready for each in groups)),
+        frozenset().union(*(each.missing for each in groups)),
+        frozenset().union(*(each.ignored for each in groups)),
+    )
 
 
 def group(pods: Iterable[Pod], metrics: Mapping[str, PodMetric], resource: str, readiness: Readiness) -> Group:

@@ -57,9 +57,12 @@ class CSRApprover(CertificateController):
     async def _is_allowed(self, request: CertificateSigningRequest, subresource: str) -> bool:
         spec = request.spec
         attributes = ResourceAttributes(
-            group="certificates.k8s.io", resource="certificatesigningrequests", verb="create", version="*",
+            group="certificates.k8s.io",
+            resource="certificatesigningrequests",
+            verb="create",
+            version="*",
             subresource=subresource,
-        )  # fmt: skip
+        )
         review = SubjectAccessReviewSpec(
             user=spec.username, uid=spec.uid, groups=spec.groups, extra=spec.extra, resource_attributes=attributes
         )

@@ -40,9 +40,12 @@ class CSRSigner(CertificateController):
             changed.status.certificate = await offload_if(True, _signed, authority, request)
         except Unfit as error:
             condition = CertificateSigningRequestCondition(
-                type=FAILED, status="True", reason="SignerValidationFailure", message=str(error),
+                type=FAILED,
+                status="True",
+                reason="SignerValidationFailure",
+                message=str(error),
                 last_update_time=times.now(),
-            )  # fmt: skip
+            )
             changed.status.conditions.append(condition)
         except Unreadable as error:
             raise TryLater(f'unable to parse csr "{key}": {error}') from None

@@ -18,17 +18,33 @@ SHORT: Final = timedelta(hours=8)
 """Certificates that last less end so long after they were made; others so long after they begin."""
 
 _BITS: Final = {
-    "signing": 0, "digital signature": 0, "content commitment": 1, "key encipherment": 2, "data encipherment": 3,
-    "key agreement": 4, "cert sign": 5, "crl sign": 6, "encipher only": 7, "decipher only": 8,
-}  # fmt: skip
+    "signing": 0,
+    "digital signature": 0,
+    "content commitment": 1,
+    "key encipherment": 2,
+    "data encipherment": 3,
+    "key agreement": 4,
+    "cert sign": 5,
+    "crl sign": 6,
+    "encipher only": 7,
+    "decipher only": 8,
+}
 """Usages that are bits of the extension keyUsage (RFC 5280, section 4.2.1.3)."""
 _PURPOSES: Final = {
-    "any": "2.5.29.37.0", "server auth": "1.3.6.1.5.5.7.3.1", "client auth": "1.3.6.1.5.5.7.3.2",
-    "code signing": "1.3.6.1.5.5.7.3.3", "email protection": "1.3.6.1.5.5.7.3.4", "s/mime": "1.3.6.1.5.5.7.3.4",
-    "ipsec end system": "1.3.6.1.5.5.7.3.5", "ipsec tunnel": "1.3.6.1.5.5.7.3.6", "ipsec user": "1.3.6.1.5.5.7.3.7",
-    "timestamping": "1.3.6.1.5.5.7.3.8", "ocsp signing": "1.3.6.1.5.5.7.3.9",
-    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3", "netscape sgc": "2.16.840.1.113730.4.1",
-}  # fmt: skip
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
 """Usages that are purposes of the extension extKeyUsage, in the order of certificates."""
 
 
@@ -72,9 +88,14 @@ def _subject(name: x509.Name) -> x509.Name:
     from cryptography.x509.oid import NameOID
 
     several = (
-        NameOID.COUNTRY_NAME, NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.LOCALITY_NAME,
-        NameOID.STATE_OR_PROVINCE_NAME, NameOID.STREET_ADDRESS, NameOID.POSTAL_CODE,
-    )  # fmt: skip
+        NameOID.COUNTRY_NAME,
+        NameOID.ORGANIZATION_NAME,
+        NameOID.ORGANIZATIONAL_UNIT_NAME,
+        NameOID.LOCALITY_NAME,
+        NameOID.STATE_OR_PROVINCE_NAME,
+        NameOID.STREET_ADDRESS,
+        NameOID.POSTAL_CODE,
+    )
     parts = [name.get_attributes_for_oid(each) for each in several]
     parts += [name.get_attributes_for_oid(each)[-1:] for each in (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER)]
     return x509.Name([x509.RelativeDistinguishedName(dict.fromkeys(each)) for each in parts if each])

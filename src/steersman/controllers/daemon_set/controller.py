@@ -194,17 +194,18 @@ class DaemonSetController(Controller[Key]):
             raise errors[0]
 
     async def _claimed_pods(self, daemon_set: DaemonSet, selector: Selector) -> list[Pod]:
-        claims = Claims(
-            self.client, DAEMON_SETS, daemon_set, PODS, lambda pod: selector.matches(pod.metadata.labels)
-        )  # fmt: skip
+        claims = Claims(self.client, DAEMON_SETS, daemon_set, PODS, lambda pod: selector.matches(pod.metadata.labels))
         uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
         return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
 
     async def _claimed_revisions(self, daemon_set: DaemonSet, selector: Selector) -> list[ControllerRevision]:
         claims = Claims(
-            self.client, DAEMON_SETS, daemon_set, CONTROLLER_REVISIONS,
+            self.client,
+            DAEMON_SETS,
+            daemon_set,
+            CONTROLLER_REVISIONS,
             lambda each: selector.matches(each.metadata.labels),
-        )  # fmt: skip
+        )
         uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
         return await claims.claim((*controlled_by(self._revisions, uid), *orphans(self._revisions, namespace)))
 
@@ -221,9 +222,8 @@ class DaemonSetController(Controller[Key]):
         )
 
     def _managed(
-        self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]],
-        verdicts: Verdicts, hash_: str,
-    ) -> Change:  # fmt: skip
+        self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str
+    ) -> Change:
         """What is missing on nodes, and what is too much there."""
         change = Change()
         surges = surge_of(daemon_set, 1) > 0
@@ -299,9 +299,8 @@ class DaemonSetController(Controller[Key]):
         return [error, *errors] if error is not None else errors
 
     async def _tell(
-        self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str,
-        *, observed: bool,
-    ) -> None:  # fmt: skip
+        self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str, *, observed: bool
+    ) -> None:
         """Writes the status if it has changed; once more on the newest version where it is refused."""
         now, seconds = times.unix(times.now()), daemon_set.spec.min_ready_seconds
         status = status_of(daemon_set, on_each_node(pods), verdicts, hash_, now)
@@ -374,13 +373,10 @@ def on_each_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def status_of(
-    daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str,
-    now: int,
-) -> DaemonSetStatus:  # fmt: skip
+    daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str, now: int
+) -> DaemonSetStatus:
     """What the pods on nodes come to."""
-    status = DaemonSetStatus(
-        collision_count=daemon_set.status.collision_count, conditions=daemon_set.status.conditions
-    )  # fmt: skip
+    status = DaemonSetStatus(collision_count=daemon_set.status.collision_count, conditions=daemon_set.status.conditions)
     for name, (should_run, _) in verdicts.items():
         pods = on_nodes.get(name, ())
         if not should_run:

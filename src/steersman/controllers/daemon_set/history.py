@@ -25,9 +25,13 @@ class History:
     """The revisions of one DaemonSet, which are its own already."""
 
     def __init__(
-        self, client: Client, daemon_set: DaemonSet, data: bytes, same: list[ControllerRevision],
+        self,
+        client: Client,
+        daemon_set: DaemonSet,
+        data: bytes,
+        same: list[ControllerRevision],
         old: list[ControllerRevision],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`same` are the revisions that hold `data`, that of the present template."""
         self._client = client
         self._daemon_set = daemon_set
@@ -73,12 +77,15 @@ class History:
         hash_ = await on_template(template, template_hash, template, daemon_set.status.collision_count)
         revision = ControllerRevision(
             metadata=ObjectMeta(
-                name=f"{metadata.name}-{hash_}", namespace=metadata.namespace, annotations=metadata.annotations,
+                name=f"{metadata.name}-{hash_}",
+                namespace=metadata.namespace,
+                annotations=metadata.annotations,
                 labels={**template.metadata.labels, REVISION_HASH: hash_},
                 owner_references=[new_controller_ref(DAEMON_SETS, daemon_set)],
             ),
-            data=msgspec.Raw(self._data), revision=number,
-        )  # fmt: skip
+            data=msgspec.Raw(self._data),
+            revision=number,
+        )
         try:
             return await self._client.create(CONTROLLER_REVISIONS, revision)
         except StatusError as error:

@@ -28,10 +28,13 @@ _GENERATION: Final = "deprecated.daemonset.template.generation"
 _GENERATION_LABEL: Final = "pod-template-generation"
 _NODE_NAME: Final = "metadata.name"
 _TOLERATED: Final = (
-    ("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"), ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"), ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)  # fmt: skip
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
@@ -106,7 +109,7 @@ def bound_to(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
     affinity = template.spec.affinity or Affinity()
     own = replace(
         affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=selector
-    )  # fmt: skip
+    )
     return replace(template, spec=replace(template.spec, affinity=replace(affinity, node_affinity=own)))
 
 

@@ -129,7 +129,7 @@ class DeploymentController(Controller[Key]):
         selector = await compiled(deployment.spec.selector)
         claims = Claims(
             self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
-        )  # fmt: skip
+        )
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
         found = by_creation(await claims.claim(known))
@@ -207,7 +207,7 @@ class DeploymentController(Controller[Key]):
             pod.status.phase not in ("Failed", "Succeeded")
             for each in newest.old
             for pod in controlled_by(self._pods, each.metadata.uid)
-        )  # fmt: skip
+        )
 
     def _look_again(self, deployment: Deployment, status: DeploymentStatus) -> None:
         """Comes back when the time for progress is over."""

@@ -63,9 +63,15 @@ class Newest:
     """A Deployment (a copy, which may be changed) and its ReplicaSets, oldest first: the `new` one and the `old`."""
 
     def __init__(
-        self, client: Client, recorder: Recorder, informer: Informer[ReplicaSet], same: SameTemplate,
-        deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet],
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        recorder: Recorder,
+        informer: Informer[ReplicaSet],
+        same: SameTemplate,
+        deployment: Deployment,
+        new: ReplicaSet | None,
+        old: list[ReplicaSet],
+    ) -> None:
         self._client = client
         self._recorder = recorder
         self._informer = informer
@@ -76,9 +82,14 @@ class Newest:
 
     @classmethod
     async def of(
-        cls, client: Client, recorder: Recorder, informer: Informer[ReplicaSet], same: SameTemplate,
-        deployment: Deployment, sets: list[ReplicaSet],
-    ) -> Newest:  # fmt: skip
+        cls,
+        client: Client,
+        recorder: Recorder,
+        informer: Informer[ReplicaSet],
+        same: SameTemplate,
+        deployment: Deployment,
+        sets: list[ReplicaSet],
+    ) -> Newest:
         """Find the new one among the ReplicaSets of a Deployment, oldest first."""
         new = None
         for each in sets:
@@ -167,13 +178,16 @@ class Newest:
         name = f"{deployment.metadata.name[: _MAX_NAME - 1 - len(hash_)]}-{hash_}"
         return ReplicaSet(
             metadata=ObjectMeta(
-                name=name, namespace=deployment.metadata.namespace, labels=template.metadata.labels, annotations={},
+                name=name,
+                namespace=deployment.metadata.namespace,
+                labels=template.metadata.labels,
+                annotations={},
                 owner_references=[new_controller_ref(DEPLOYMENTS, deployment)],
             ),
             spec=ReplicaSetSpec(
                 replicas=0, min_ready_seconds=deployment.spec.min_ready_seconds, selector=selector, template=template
             ),
-        )  # fmt: skip
+        )
 
     async def _existing(self, new: ReplicaSet, error: StatusError) -> ReplicaSet:
         """The ReplicaSet of that name, if it is the Deployment's own; another's is a collision of hashes."""

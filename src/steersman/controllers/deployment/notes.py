@@ -16,10 +16,16 @@ MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 """The revision that an older version of the API asked to go back to."""
 
-_OWN: Final = frozenset({
-    "kubectl.kubernetes.io/last-applied-configuration", REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS,
-    ROLLBACK_TO,
-})  # fmt: skip
+_OWN: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
+        ROLLBACK_TO,
+    }
+)
 """Annotations that are not handed on from a Deployment to its ReplicaSets."""
 _MAX_HISTORY: Final = 2000
 """Characters of the list of revisions."""

@@ -167,10 +167,7 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
         text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
         recorder.event(about, "Warning", "DeploymentRollbackRevisionNotFound", text)
     elif await SameTemplate()(deployment, found):
-        text = (
-            "The rollback revision contains the same template as current deployment "
-            f'"{deployment.metadata.name}"'
-        )  # fmt: skip
+        text = f'The rollback revision contains the same template as current deployment "{deployment.metadata.name}"'
         recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
     else:
         deployment.spec.template = changeable_template(found.spec.template)

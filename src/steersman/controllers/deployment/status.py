@@ -56,9 +56,7 @@ def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequen
     """What its ReplicaSets come to; of the conditions only Available is judged."""
     available = sum(each.status.available_replicas for each in everything)
     if available >= replicas_of(deployment) - max_unavailable(deployment):
-        condition = _condition(
-            AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
-        )  # fmt: skip
+        condition = _condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
         condition = _condition(
             AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
@@ -90,7 +88,7 @@ def _terminating(everything: Sequence[ReplicaSet]) -> int | None:
 
 def rollout_status(
     deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]
-) -> DeploymentStatus:  # fmt: skip
+) -> DeploymentStatus:
     """The same with what is to be said of progress and of refused pods."""
     status = status_of(deployment, new, everything)
     conditions: Conditions = status.conditions
@@ -129,9 +127,11 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods that are asked for are new and available, and no others are left."""
     wanted = replicas_of(deployment)
     return (
-        status.updated_replicas == wanted and status.replicas == wanted and status.available_replicas == wanted
+        status.updated_replicas == wanted
+        and status.replicas == wanted
+        and status.available_replicas == wanted
         and status.observed_generation >= deployment.metadata.generation
-    )  # fmt: skip
+    )
 
 
 def _has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
@@ -162,8 +162,11 @@ def _failure(new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> Deploy
         for condition in each.status.conditions:
             if condition.type == REPLICA_FAILURE:
                 return DeploymentCondition(
-                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message,
+                    type=condition.type,
+                    status=condition.status,
+                    reason=condition.reason,
+                    message=condition.message,
                     last_transition_time=condition.last_transition_time,
                     last_update_time=condition.last_transition_time,
-                )  # fmt: skip
+                )
     return None

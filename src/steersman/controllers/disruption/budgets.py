@@ -70,10 +70,14 @@ def new_status(
     """The status that follows; None if it is so already."""
     allowed = max(counted.healthy - desired, 0) if expected > 0 else 0
     status = PodDisruptionBudgetStatus(
-        observed_generation=budget.metadata.generation, disrupted_pods=counted.disrupted, disruptions_allowed=allowed,
-        current_healthy=counted.healthy, desired_healthy=desired, expected_pods=expected,
+        observed_generation=budget.metadata.generation,
+        disrupted_pods=counted.disrupted,
+        disruptions_allowed=allowed,
+        current_healthy=counted.healthy,
+        desired_healthy=desired,
+        expected_pods=expected,
         conditions=list(budget.status.conditions),
-    )  # fmt: skip
+    )
     if status == budget.status and _is_up_to_date(status):
         return None
     says = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
@@ -84,9 +88,13 @@ def new_status(
 def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, message: str = "") -> None:
     """Sets DisruptionAllowed; its time is that of the last change of its status."""
     new = Condition(
-        type=_ALLOWED, status=value, reason=reason, message=message, observed_generation=status.observed_generation,
+        type=_ALLOWED,
+        status=value,
+        reason=reason,
+        message=message,
+        observed_generation=status.observed_generation,
         last_transition_time=times.now(),
-    )  # fmt: skip
+    )
     for index, each in enumerate(status.conditions):
         if each.type == _ALLOWED:
             if each.status == value:
@@ -98,9 +106,7 @@ def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, me
 
 def failed_status(budget: PodDisruptionBudget, error: str) -> PodDisruptionBudgetStatus:
     """The status where nothing could be found out: no pod may be evicted."""
-    status = msgspec.structs.replace(
-        budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions)
-    )  # fmt: skip
+    status = msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions))
     set_condition(status, "False", "SyncFailed", error)
     return status
 

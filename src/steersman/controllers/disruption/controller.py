@@ -96,9 +96,10 @@ class DisruptionController(Controller[Subject]):
         """The budget of a pod; of several any, of which users are told."""
         labels, namespace = pod.metadata.labels, pod.metadata.namespace
         found = [
-            key for each in self._budgets.list(namespace)
+            key
+            for each in self._budgets.list(namespace)
             if (selector := self._selectors.get(key := key_of(each))) is not None and selector.matches(labels)
-        ]  # fmt: skip
+        ]
         if len(found) > 1:
             text = (
                 f"Pod {quote(namespace)}/{quote(pod.metadata.name)} matches multiple PodDisruptionBudgets.  "
@@ -120,9 +121,7 @@ class DisruptionController(Controller[Subject]):
             if isinstance(error, StatusError) and is_conflict(error):
                 raise
             failed = failed_status(budget, str(error))
-            await self.client.update_status(
-                POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=failed)
-            )  # fmt: skip
+            await self.client.update_status(POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=failed))
 
     async def _sync(self, budget: PodDisruptionBudget) -> None:
         """Counts pods and writes the status. Raises StatusError, Unreachable, TryLater."""
@@ -156,9 +155,7 @@ class DisruptionController(Controller[Subject]):
             self.recorder.event(reference(PODS, pod), "Warning", "NotDeleted", text)
         status = new_status(budget, counted, desired_healthy(budget, expected), expected)
         if status is not None:
-            await self.client.update_status(
-                POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=status)
-            )  # fmt: skip
+            await self.client.update_status(POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=status))
         if counted.look_again is not None:
             self.queue.add_after(Subject(True, *key), counted.look_again)
 
@@ -207,7 +204,7 @@ class DisruptionController(Controller[Subject]):
             return
         cleared = PodCondition(
             type=_TARGET, status="False", observed_generation=pod.metadata.generation, last_transition_time=times.now()
-        )  # fmt: skip
+        )
         conditions = [cleared if each.type == _TARGET else each for each in pod.status.conditions]
         replace = msgspec.structs.replace
         await self.client.update_status(PODS, replace(pod, status=replace(pod.status, conditions=conditions)))
@@ -217,9 +214,12 @@ def seconds_to_stay(pod: Pod) -> float | None:
     """In how many seconds a pod that is to be disrupted is taken to stay; None if it is not, or is going."""
     found = condition_of(pod, _TARGET)
     if (
-        pod.metadata.deletion_timestamp or found is None or found.status != "True" or found.reason == _BY_KUBELET
+        pod.metadata.deletion_timestamp
+        or found is None
+        or found.status != "True"
+        or found.reason == _BY_KUBELET
         or is_terminal(pod)
-    ):  # fmt: skip
+    ):
         return None
     since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
     return max(since + STALE_AFTER - times.moment(), 0.0)

@@ -111,10 +111,12 @@ class Scales:
         resources = said.get("resources") or ()
         plurals = {each["kind"]: each["name"] for each in resources if "/" not in each["name"]}
         scalable = frozenset(
-            each["name"].removesuffix("/scale") for each in resources
-            if each["name"].endswith("/scale") and each["kind"] == "Scale"
+            each["name"].removesuffix("/scale")
+            for each in resources
+            if each["name"].endswith("/scale")
+            and each["kind"] == "Scale"
             and (each.get("group"), each.get("version")) in _SCALES
-        )  # fmt: skip
+        )
         found = _Served(now, plurals, scalable)
         self._served.keep(api_version, found)
         return found

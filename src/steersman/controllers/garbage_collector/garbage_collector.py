@@ -49,9 +49,10 @@ class GarbageCollector(Controller[tuple[str, str]]):
     def __init__(self, given: Surroundings) -> None:
         super().__init__(given)
         self.graph = Graph(
-            lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
+            lambda uid: self.queue.add((_TO_DELETE, uid)),
+            lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
-        )  # fmt: skip
+        )
         self._patience = Patience(OtherServers(self.informers), self.workers // 2)
         self._absent: dict[_Identity, None] = {}
         self._changes: deque[Iterator[None]] = deque()
@@ -68,7 +69,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
 
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         change = self.graph.putting(resource, new) if new is not None else self.graph.removing(old.uid) if old else None
         if change is None:
             return

@@ -16,8 +16,20 @@ ORPHAN: Final = "orphan"
 class Node:
     """An object, as far as ownership goes. One that is not `observed` is known only as somebody's owner."""
 
-    __slots__ = ("api_version", "being_deleted", "blocking", "deleting_dependents", "dependents", "kind", "name",
-                 "namespace", "observed", "owners", "resource", "uid")  # fmt: skip
+    __slots__ = (
+        "api_version",
+        "being_deleted",
+        "blocking",
+        "deleting_dependents",
+        "dependents",
+        "kind",
+        "name",
+        "namespace",
+        "observed",
+        "owners",
+        "resource",
+        "uid",
+    )
 
     def __init__(self, uid: str, api_version: str, kind: str, namespace: str, name: str) -> None:
         self.uid = uid
@@ -40,9 +52,11 @@ class Node:
     def is_meant_by(self, reference: OwnerReference, namespace: str) -> bool:
         """Whether a reference in a namespace has the names of this object, and not its uid alone."""
         same = (reference.name, reference.kind) == (self.name, self.kind)
-        return same and group_of(reference.api_version) == group_of(self.api_version) and (
-            not self.namespace or self.namespace == namespace
-        )  # fmt: skip
+        return (
+            same
+            and group_of(reference.api_version) == group_of(self.api_version)
+            and (not self.namespace or self.namespace == namespace)
+        )
 
 
 def group_of(api_version: str) -> str:
@@ -67,9 +81,11 @@ class Graph:
     """
 
     def __init__(
-        self, attempt_to_delete: Callable[[str], None], attempt_to_orphan: Callable[[str], None],
+        self,
+        attempt_to_delete: Callable[[str], None],
+        attempt_to_orphan: Callable[[str], None],
         invalid_owner: Callable[[Node, OwnerReference], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._nodes: dict[str, Node] = {}
         self._attempt_to_delete = attempt_to_delete
         self._attempt_to_orphan = attempt_to_orphan
@@ -108,9 +124,7 @@ class Graph:
                 self._attempt_to_delete(dependent)
             self._attempt_to_delete(node.uid)
 
-    def _observe(
-        self, known: Node | None, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta
-    ) -> Node:  # fmt: skip
+    def _observe(self, known: Node | None, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Node:
         node = Node(metadata.uid, resource.api_version, resource.kind, metadata.namespace, metadata.name)
         node.resource, node.observed = resource, True
         node.owners = metadata.owner_references

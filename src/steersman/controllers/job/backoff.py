@@ -66,7 +66,7 @@ def _of_containers(pod: Pod) -> int | None:
 
 def _latest(
     before: int | None, statuses: Iterable[ContainerStatus], counts: Callable[[ContainerStatus], bool]
-) -> int | None:  # fmt: skip
+) -> int | None:
     latest = before
     for each in filter(counts, statuses):
         ended = each.state.terminated

@@ -335,9 +335,11 @@ def _restarts_too_often(state: State) -> bool:
     if spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts = sum(
-        status.restart_count for pod in state.pods if pod.status.phase in ("Running", "Pending")
+        status.restart_count
+        for pod in state.pods
+        if pod.status.phase in ("Running", "Pending")
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    )  # fmt: skip
+    )
     return restarts >= max(spec.backoff_limit or 0, 1)
 
 

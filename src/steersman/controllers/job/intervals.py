@@ -40,7 +40,7 @@ class Indexes:
         return ",".join(
             str(first) if first == last else f"{first},{last}" if last == first + 1 else f"{first}-{last}"
             for first, last in self.intervals
-        )  # fmt: skip
+        )
 
     def missing(self, below: int) -> Iterator[int]:
         """The numbers from 0 to `below` that are not among them."""

@@ -81,9 +81,7 @@ class JobPods:
             return active, None
         return await self._create(key, state, missing, indexes)
 
-    async def _create(
-        self, key: Key, state: State, count: int, indexes: Sequence[int]
-    ) -> tuple[int, Exception | None]:  # fmt: skip
+    async def _create(self, key: Key, state: State, count: int, indexes: Sequence[int]) -> tuple[int, Exception | None]:
         job = state.job
         template = _template(job)
         self.expected.expect(key, creations=count)

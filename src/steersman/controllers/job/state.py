@@ -152,10 +152,14 @@ class State:
         """Pods that are still to be counted."""
         indexed = is_indexed(self.job)
         return [
-            pod for pod in self.pods
-            if is_tracked(pod) and pod.metadata.uid not in self.going and pod.metadata.uid not in counted
-            and not (indexed and self.valid_index(pod) is None) and matches(pod)
-        ]  # fmt: skip
+            pod
+            for pod in self.pods
+            if is_tracked(pod)
+            and pod.metadata.uid not in self.going
+            and pod.metadata.uid not in counted
+            and not (indexed and self.valid_index(pod) is None)
+            and matches(pod)
+        ]
 
     def look_at_indexes(self) -> None:
         """Finds which indexes have succeeded and failed."""
@@ -189,9 +193,7 @@ class State:
             if index is None or index in self.succeeded_indexes or index in failed or index in active:
                 continue
             known = self.delayed.get(index)
-            if known is None or (
-                _all_failures(known) <= _all_failures(pod) and finish_time(pod) >= finish_time(known)
-            ):  # fmt: skip
+            if known is None or (_all_failures(known) <= _all_failures(pod) and finish_time(pod) >= finish_time(known)):
                 self.delayed[index] = pod
 
     def pending_indexes(self, count: int) -> list[int]:

@@ -59,9 +59,7 @@ class Tracker:
         """Brings the status up to date, and says whether the Job is over. Raises StatusError, Unreachable."""
         if is_indexed(state.job):
             state.pods = by_index(state.pods)
-        tracked = {
-            pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.going
-        }  # fmt: skip
+        tracked = {pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.going}
         has_changed |= _count_gone(state.job.status, tracked)
         chosen = _choose(state, tracked)
         has_changed |= chosen.has_changed

@@ -196,9 +196,10 @@ class NamespaceController(Controller[str]):
             left = [each for each in namespace.spec.finalizers if each != FINALIZER]
             try:
                 await self.client.update(
-                    NAMESPACES, Namespace(metadata=namespace.metadata, spec=NamespaceSpec(finalizers=sorted(left))),
+                    NAMESPACES,
+                    Namespace(metadata=namespace.metadata, spec=NamespaceSpec(finalizers=sorted(left))),
                     "finalize",
-                )  # fmt: skip
+                )
             except StatusError as error:
                 if is_conflict(error):
                     continue

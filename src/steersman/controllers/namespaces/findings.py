@@ -16,11 +16,14 @@ _ESTIMATE_OF_FINALIZERS: Final = 15
 _GOOD: Final = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-    ("NamespaceDeletionContentFailure", "ContentDeleted",
-     "All content successfully deleted, may be waiting on finalization"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
     ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
-)  # fmt: skip
+)
 """The conditions, and what they say when nothing is wrong."""
 
 
@@ -70,9 +73,11 @@ class Findings:
             status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)
             condition = next((each for each in conditions if each.type == type_), None)
             if condition is None:
-                conditions.append(NamespaceCondition(
-                    type=type_, status=status, last_transition_time=times.now(), reason=reason, message=message
-                ))  # fmt: skip
+                conditions.append(
+                    NamespaceCondition(
+                        type=type_, status=status, last_transition_time=times.now(), reason=reason, message=message
+                    )
+                )
                 changed = True
             elif (condition.status, condition.reason, condition.message) != (status, reason, message):
                 if condition.status != status:
@@ -88,17 +93,19 @@ class Findings:
         if self.contents:
             text = ", ".join(sorted(self.contents))
             wrong["NamespaceDeletionContentFailure"] = (
-                "ContentDeletionFailed", f"Failed to delete all resource types, {len(self.contents)} remaining: {text}"
-            )  # fmt: skip
+                "ContentDeletionFailed",
+                f"Failed to delete all resource types, {len(self.contents)} remaining: {text}",
+            )
         if self.remaining:
             texts = sorted(f"{resource} has {number} resource instances" for resource, number in self.remaining.items())
             wrong["NamespaceContentRemaining"] = (
-                "SomeResourcesRemain", f"Some resources are remaining: {', '.join(texts)}"
-            )  # fmt: skip
+                "SomeResourcesRemain",
+                f"Some resources are remaining: {', '.join(texts)}",
+            )
         if self.finalizers:
             texts = sorted(f"{name} in {number} resource instances" for name, number in self.finalizers.items())
             wrong["NamespaceFinalizersRemaining"] = (
                 "SomeFinalizersRemain",
                 f"Some content in the namespace has finalizers remaining: {', '.join(texts)}",
-            )  # fmt: skip
+            )
         return wrong

@@ -194,9 +194,11 @@ class ResourceClaimController(Controller[Key]):
         statuses = [{"name": each, "resourceClaimName": name} for each, name in made.items()]
         namespace, name = key_of(pod)
         configuration = {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace},
             "status": {"resourceClaimStatuses": statuses},
-        }  # fmt: skip
+        }
         await self.client.apply(PODS, name, namespace, configuration, manager=_MANAGER, subresource="status")
 
     async def _sync_claim(self, claim: ResourceClaim) -> None:
@@ -252,12 +254,14 @@ def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim
         prefix = "-".join(parts)
     return ResourceClaim(
         metadata=ObjectMeta(
-            generate_name=prefix, namespace=pod.metadata.namespace, owner_references=[owner],
+            generate_name=prefix,
+            namespace=pod.metadata.namespace,
+            owner_references=[owner],
             annotations={**template.spec.metadata.annotations, OF_POD_CLAIM: given.name},
             labels=dict(template.spec.metadata.labels),
         ),
         spec=template.spec.spec,
-    )  # fmt: skip
+    )
 
 
 def _names(pod: Pod) -> Iterable[str]:

@@ -38,9 +38,7 @@ def is_held(claim: ResourceClaim) -> bool:
 
 def with_consumers(claim: ResourceClaim, consumers: Sequence[ResourceClaimConsumerReference]) -> ResourceClaim:
     """A claim that is reserved for these."""
-    return msgspec.structs.replace(
-        claim, status=msgspec.structs.replace(claim.status, reserved_for=list(consumers))
-    )  # fmt: skip
+    return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=list(consumers)))
 
 
 def deallocated(claim: ResourceClaim) -> ResourceClaim:

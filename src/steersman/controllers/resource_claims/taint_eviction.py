@@ -156,9 +156,12 @@ class DeviceTaintEviction(Controller[Key]):
     async def _put_condition(self, pod: Pod) -> None:
         """Has a pod say why it goes."""
         condition = PodCondition(
-            type="DisruptionTarget", status="True", reason="DeletionByDeviceTaintManager",
-            message="Device Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
-        )  # fmt: skip
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByDeviceTaintManager",
+            message="Device Taint manager: deleting due to NoExecute taint",
+            last_transition_time=times.now(),
+        )
         known = pod.status.conditions
         if any(each.type == condition.type and each.status == "True" for each in known):
             return
@@ -171,7 +174,7 @@ class DeviceTaintEviction(Controller[Key]):
         metadata = pod.metadata
         about = ObjectReference(
             api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid
-        )  # fmt: skip
+        )
         self.recorder.event(about, "Normal", "DeviceTaintManagerEviction", message)
 
 

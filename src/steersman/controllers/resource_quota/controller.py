@@ -100,7 +100,7 @@ class ResourceQuotaController(Controller[Key]):
 
     def _object_changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         if resource.group_resource in self._counted:
             return
         if old is not None and new is None:

@@ -39,9 +39,11 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> E
         addresses=sorted(addresses),
         conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
         target_ref=ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),
-        node_name=node_name, zone=zone, hostname=hostname_in(pod, service) or None,
+        node_name=node_name,
+        zone=zone,
+        hostname=hostname_in(pod, service) or None,
         hints=_near(service, zone, node_name) if ready else None,
-    )  # fmt: skip
+    )
 
 
 def uses_zone_shares(service: Service) -> bool:

@@ -275,7 +275,7 @@ def _homeless(state: _State) -> TryLater | None:
     texts = [
         f"skipping Pod {pod} for Service {metadata.namespace}/{metadata.name}: Node {node} Not Found"
         for pod, node in list(state.homeless.items())[:10]
-    ]  # fmt: skip
+    ]
     return TryLater(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 

@@ -93,9 +93,7 @@ class _State(PodsOfService):
             labels[HEADLESS] = ""
         replace = msgspec.structs.replace
         metadata = replace(current.metadata, labels=labels, annotations=annotations)
-        return replace(
-            current, metadata=metadata, subsets=[each.of_endpoints(self._addresses) for each in subsets]
-        )  # fmt: skip
+        return replace(current, metadata=metadata, subsets=[each.of_endpoints(self._addresses) for each in subsets])
 
 
 class EndpointsController(PodsOfServicesController[_State]):
@@ -184,9 +182,11 @@ def _address(service: Service, pod: Pod) -> EndpointAddress | None:
         return None
     metadata = pod.metadata
     return EndpointAddress(
-        ip=found[0], hostname=hostname_in(pod, service), node_name=pod.spec.node_name,
+        ip=found[0],
+        hostname=hostname_in(pod, service),
+        node_name=pod.spec.node_name,
         target_ref=ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),
-    )  # fmt: skip
+    )
 
 
 def _are_alike(current: Endpoints, desired: Endpoints) -> bool:

@@ -218,9 +218,12 @@ def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] 
         return None
     family, text = found
     return family, Endpoint(
-        addresses=[text], conditions=EndpointConditions(ready=ready), target_ref=address.target_ref,
-        node_name=address.node_name, hostname=address.hostname or None,
-    )  # fmt: skip
+        addresses=[text],
+        conditions=EndpointConditions(ready=ready),
+        target_ref=address.target_ref,
+        node_name=address.node_name,
+        hostname=address.hostname or None,
+    )
 
 
 def _identity(endpoint: Endpoint) -> tuple[str, ...]:
@@ -234,24 +237,31 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
     return {key: value for key, value in endpoints.metadata.annotations.items() if key not in _NOT_MIRRORED}
 
 
-def _new_slice(
-    endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = ""
-) -> EndpointSlice:  # fmt: skip
+def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
     owner = OwnerReference(
-        api_version="v1", kind="Endpoints", name=metadata.name, uid=metadata.uid, controller=True,
+        api_version="v1",
+        kind="Endpoints",
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
         block_owner_deletion=True,
-    )  # fmt: skip
+    )
     family, ports = place
     return EndpointSlice(
         metadata=ObjectMeta(
-            name=name, namespace=metadata.namespace, owner_references=[owner], annotations=_annotations(endpoints),
+            name=name,
+            namespace=metadata.namespace,
+            owner_references=[owner],
+            annotations=_annotations(endpoints),
             labels={**metadata.labels, SERVICE_NAME: metadata.name, MANAGED_BY: MANAGER},
             generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,
         ),
-        address_type=family, endpoints=list(wanted)[:MOST], ports=[each.of_slice for each in ports] or None,
-    )  # fmt: skip
+        address_type=family,
+        endpoints=list(wanted)[:MOST],
+        ports=[each.of_slice for each in ports] or None,
+    )
 
 
 def _is_as(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:

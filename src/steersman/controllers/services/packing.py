@@ -98,9 +98,12 @@ class Packing:
             pod = pod_of(endpoint)
             wanted = self._wanted.get(pod)
             if (
-                pod in there or wanted is None or wanted.endpoint is None or wanted.ports != ports
+                pod in there
+                or wanted is None
+                or wanted.endpoint is None
+                or wanted.ports != ports
                 or self._place.get(pod, name) != name
-            ):  # fmt: skip
+            ):
                 self._dirty.add(name)  # of another pod, or of one that is listed elsewhere
                 continue
             there.add(pod)
@@ -156,8 +159,9 @@ class Packing:
             assert wanted.endpoint is not None
             missing.setdefault(wanted.ports, []).append(wanted.endpoint)
         for ports, endpoints in missing.items():
-            self._place_missing(service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []),
-                                changes)  # fmt: skip
+            self._place_missing(
+                service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []), changes
+            )
         changes.update = [each for slices in updated.values() for each in slices]
         self._see_to_placeholder(service, changes)
         return changes
@@ -182,9 +186,14 @@ class Packing:
         return kept if changed else None
 
     def _place_missing(
-        self, service: Service, ports: Ports, missing: list[Endpoint], updated: list[EndpointSlice],
-        unchanged: list[EndpointSlice], changes: Changes,
-    ) -> None:  # fmt: skip
+        self,
+        service: Service,
+        ports: Ports,
+        missing: list[Endpoint],
+        updated: list[EndpointSlice],
+        unchanged: list[EndpointSlice],
+        changes: Changes,
+    ) -> None:
         """Fills slices that are written anyway, the fullest first, then one that has room for all, then new ones."""
         rest = missing[::-1]
         for slice_ in sorted(updated, key=_length, reverse=True):
@@ -236,16 +245,24 @@ def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
     """A slice without endpoints."""
     metadata = service.metadata
     owner = OwnerReference(
-        api_version="v1", kind="Service", name=metadata.name, uid=metadata.uid, controller=True,
+        api_version="v1",
+        kind="Service",
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
         block_owner_deletion=True,
-    )  # fmt: skip
+    )
     return EndpointSlice(
         metadata=ObjectMeta(
-            generate_name=f"{metadata.name}-", namespace=metadata.namespace, labels=slice_labels(service),
+            generate_name=f"{metadata.name}-",
+            namespace=metadata.namespace,
+            labels=slice_labels(service),
             owner_references=[owner],
         ),
-        address_type=family, endpoints=[], ports=[each.of_slice for each in ports] or None,
-    )  # fmt: skip
+        address_type=family,
+        endpoints=[],
+        ports=[each.of_slice for each in ports] or None,
+    )
 
 
 def is_owned(slice_: EndpointSlice, service: Service) -> bool:

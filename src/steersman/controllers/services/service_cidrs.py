@@ -95,8 +95,12 @@ class ServiceCIDRController(Controller[str]):
 
     async def _is_used(self, found: ServiceCIDR) -> bool:
         """Whether addresses would be left in no range at all."""
-        others = {block for each in self._ranges if each.metadata.name != found.metadata.name
-                  for block in blocks(each.spec.cidrs)}  # fmt: skip
+        others = {
+            block
+            for each in self._ranges
+            if each.metadata.name != found.metadata.name
+            for block in blocks(each.spec.cidrs)
+        }
         own = blocks(found.spec.cidrs)
         if all(is_within(others, *each) for each in own):
             return False
@@ -117,15 +121,21 @@ class ServiceCIDRController(Controller[str]):
             if each.type == "Ready" and (each.status, each.reason, each.message) == (status, reason, message):
                 return
         condition = {
-            "type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": times.now(),
-        }  # fmt: skip
+            "type": "Ready",
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": times.now(),
+        }
         configuration = {
-            "kind": "ServiceCIDR", "apiVersion": SERVICE_CIDRS.api_version, "metadata": {"name": found.metadata.name},
+            "kind": "ServiceCIDR",
+            "apiVersion": SERVICE_CIDRS.api_version,
+            "metadata": {"name": found.metadata.name},
             "status": {"conditions": [condition]},
-        }  # fmt: skip
+        }
         await self.client.apply(
             SERVICE_CIDRS, found.metadata.name, "", configuration, manager=self.name, subresource="status"
-        )  # fmt: skip
+        )
 
     async def _patch(self, name: str, metadata: dict[str, Any]) -> None:
         try:

@@ -73,9 +73,10 @@ def put_owners(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod
     """Has a claim owned by whom the policy says."""
     conflicting = has_unexpected_controller(claim, stateful_set, pod)
     references = [
-        each for each in claim.metadata.owner_references
+        each
+        for each in claim.metadata.owner_references
         if not (_means(each, STATEFUL_SETS, stateful_set) or _means(each, PODS, pod))
-    ]  # fmt: skip
+    ]
     if not conflicting:
         by_set, by_pod = _wanted(stateful_set, pod)
         if by_pod:

@@ -74,9 +74,12 @@ class StatefulSetController(Controller[Key]):
             owner = resolve(self._sets, namespace, reference)
             if owner is not None:
                 self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)
-        if new is not None and after is None and not new.metadata.deletion_timestamp and (
-            old is None or before is not None or old.metadata.labels != new.metadata.labels
-        ):  # fmt: skip
+        if (
+            new is not None
+            and after is None
+            and not new.metadata.deletion_timestamp
+            and (old is None or before is not None or old.metadata.labels != new.metadata.labels)
+        ):
             for each in self._that_select(new):
                 self.queue.add(key_of(each))
 
@@ -123,9 +126,12 @@ class StatefulSetController(Controller[Key]):
     async def _own_revisions(self, stateful_set: StatefulSet, selector: Selector) -> list[ControllerRevision]:
         """The revisions of a set; those that nobody controls are adopted."""
         claims = Claims(
-            self.client, STATEFUL_SETS, stateful_set, CONTROLLER_REVISIONS,
+            self.client,
+            STATEFUL_SETS,
+            stateful_set,
+            CONTROLLER_REVISIONS,
             lambda each: selector.matches(each.metadata.labels),
-        )  # fmt: skip
+        )
         own = controlled_by(self._revisions, stateful_set.metadata.uid)
         adopted = await claims.claim(orphans(self._revisions, stateful_set.metadata.namespace))
         return [*(each for each in own if selector.matches(each.metadata.labels)), *adopted]

@@ -74,11 +74,15 @@ async def _make(
         name = f"{metadata.name[:_MAX_PREFIX]}-{hash_}"
         revision = ControllerRevision(
             metadata=ObjectMeta(
-                name=name, namespace=metadata.namespace, labels=labels, annotations=dict(metadata.annotations),
+                name=name,
+                namespace=metadata.namespace,
+                labels=labels,
+                annotations=dict(metadata.annotations),
                 owner_references=[new_controller_ref(STATEFUL_SETS, stateful_set)],
             ),
-            data=msgspec.Raw(data), revision=number,
-        )  # fmt: skip
+            data=msgspec.Raw(data),
+            revision=number,
+        )
         try:
             return await client.create(CONTROLLER_REVISIONS, revision), collisions
         except StatusError as error:
@@ -92,9 +96,12 @@ async def _make(
 
 
 async def truncate(
-    client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision], found: Revisions,
+    client: Client,
+    stateful_set: StatefulSet,
+    known: Iterable[ControllerRevision],
+    found: Revisions,
     pods: Sequence[Pod],
-) -> None:  # fmt: skip
+) -> None:
     """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
     live = {found.current.metadata.name, found.update.metadata.name, *map(revision_of, pods)}
     dead = [each for each in sorted(known, key=in_order) if each.metadata.name not in live]

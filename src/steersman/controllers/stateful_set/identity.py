@@ -59,9 +59,7 @@ def new_pod(stateful_set: StatefulSet, ordinal: int, revision: str) -> Pod:
     pod.metadata.name = f"{stateful_set.metadata.name}-{ordinal}"
     put_identity(stateful_set, pod)
     pod.metadata.labels[REVISION_HASH] = revision
-    pod.spec = msgspec.structs.replace(
-        pod.spec, hostname=pod.metadata.name, subdomain=stateful_set.spec.service_name
-    )  # fmt: skip
+    pod.spec = msgspec.structs.replace(pod.spec, hostname=pod.metadata.name, subdomain=stateful_set.spec.service_name)
     put_storage(stateful_set, pod)
     return pod
 
@@ -100,14 +98,15 @@ def claims_of(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVo
 def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
     """Whether a pod uses the claims of its number."""
     used = {
-        volume.name: volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes
+        volume.name: volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
-    }  # fmt: skip
+    }
     ordinal = ordinal_of(pod)
     return all(
         used.get(each.metadata.name) == claim_name(stateful_set, each, ordinal)
         for each in stateful_set.spec.volume_claim_templates
-    )  # fmt: skip
+    )
 
 
 def put_storage(stateful_set: StatefulSet, pod: Pod) -> None:

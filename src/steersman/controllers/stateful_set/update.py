@@ -73,8 +73,9 @@ class Update:
         """Replicas that are there."""
         self._condemned = sorted(
             (pod for number, pod in of_number.items() if number >= 0 and number not in numbers),
-            key=ordinal_of, reverse=True,
-        )  # fmt: skip
+            key=ordinal_of,
+            reverse=True,
+        )
         self.status = self._status(present)
 
     def _missing(self, number: int) -> Pod:
@@ -95,11 +96,17 @@ class Update:
         revisions = [revision_of(pod) for pod in present if not pod.metadata.deletion_timestamp]
         ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
         return StatefulSetStatus(
-            observed_generation=self._set.metadata.generation, current_revision=current, update_revision=update,
-            collision_count=self._found.collision_count, conditions=self._set.status.conditions,
-            replicas=len(present), ready_replicas=len(ready), available_replicas=sum(map(self._is_available, ready)),
-            current_replicas=revisions.count(current), updated_replicas=revisions.count(update),
-        )  # fmt: skip
+            observed_generation=self._set.metadata.generation,
+            current_revision=current,
+            update_revision=update,
+            collision_count=self._found.collision_count,
+            conditions=self._set.status.conditions,
+            replicas=len(present),
+            ready_replicas=len(ready),
+            available_replicas=sum(map(self._is_available, ready)),
+            current_replicas=revisions.count(current),
+            updated_replicas=revisions.count(update),
+        )
 
     def _is_available(self, pod: Pod) -> bool:
         return is_available(pod, self._set.spec.min_ready_seconds, self._now)

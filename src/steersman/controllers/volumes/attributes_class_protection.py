@@ -72,9 +72,10 @@ def _of_claim(claim: PersistentVolumeClaim) -> Iterable[str]:
     """The classes that a claim wants, has, and is on the way to."""
     modifying = claim.status.modify_volume_status
     names = (
-        attributes_class_of(claim), claim.status.current_volume_attributes_class_name or "",
+        attributes_class_of(claim),
+        claim.status.current_volume_attributes_class_name or "",
         "" if modifying is None else modifying.target_volume_attributes_class_name,
-    )  # fmt: skip
+    )
     return {each for each in names if each}
 
 

@@ -70,9 +70,12 @@ class EphemeralVolumes(Controller[Key]):
         if template is None:
             return
         metadata = ObjectMeta(
-            name=name, namespace=namespace, owner_references=[new_controller_ref(PODS, pod)],
-            annotations=dict(template.metadata.annotations), labels=dict(template.metadata.labels),
-        )  # fmt: skip
+            name=name,
+            namespace=namespace,
+            owner_references=[new_controller_ref(PODS, pod)],
+            annotations=dict(template.metadata.annotations),
+            labels=dict(template.metadata.labels),
+        )
         try:
             await self.client.create(
                 PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim(metadata=metadata, spec=template.spec)

@@ -36,9 +36,13 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
 def new_controller_ref(resource: APIResource[Any], owner: Object) -> OwnerReference:
     """The reference by which `owner`, of that resource, controls what it makes."""
     return OwnerReference(
-        api_version=resource.api_version, kind=resource.kind, name=owner.metadata.name, uid=owner.metadata.uid,
-        controller=True, block_owner_deletion=True,
-    )  # fmt: skip
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
 
 
 def add_controller_index(informer: Informer[Any]) -> None:
@@ -80,9 +84,15 @@ class Claims(Generic[O]):
     """
 
     def __init__(
-        self, client: Client, owner_resource: APIResource[Any], owner: Object, resource: APIResource[O],
-        matches: Callable[[O], bool], *, finalizers: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        owner_resource: APIResource[Any],
+        owner: Object,
+        resource: APIResource[O],
+        matches: Callable[[O], bool],
+        *,
+        finalizers: Sequence[str] = (),
+    ) -> None:
         self._client = client
         self._owner_resource = owner_resource
         self._owner = owner
@@ -154,8 +164,9 @@ class Claims(Generic[O]):
 
     async def _release(self, obj: O) -> None:
         metadata: dict[str, Any] = {
-            "uid": obj.metadata.uid, "ownerReferences": [{"$patch": "delete", "uid": self._owner.metadata.uid}],
-        }  # fmt: skip
+            "uid": obj.metadata.uid,
+            "ownerReferences": [{"$patch": "delete", "uid": self._owner.metadata.uid}],
+        }
         if self._finalizers:
             metadata["$deleteFromPrimitiveList/finalizers"] = self._finalizers
         try:
@@ -168,4 +179,4 @@ class Claims(Generic[O]):
     def _patch(self, of: ObjectMeta, metadata: dict[str, Any]) -> Awaitable[O]:
         return self._client.patch(
             self._resource, of.name, of.namespace, {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH
-        )  # fmt: skip
+        )

@@ -21,5 +21,6 @@ def tolerates(tolerations: Iterable[Toleration], taints: Iterable[Taint], *effec
     """Whether all taints with one of the effects are tolerated."""
     return all(
         any(built_in.tolerates(toleration, taint) for toleration in tolerations)
-        for taint in taints if taint.effect in effects
-    )  # fmt: skip
+        for taint in taints
+        if taint.effect in effects
+    )

@@ -32,12 +32,15 @@ def pod_of(template: PodTemplateSpec, resource: APIResource[Any], owner: Object,
     name = owner.metadata.name
     return Pod(
         metadata=ObjectMeta(
-            namespace=owner.metadata.namespace, labels=dict(metadata.labels), annotations=dict(metadata.annotations),
+            namespace=owner.metadata.namespace,
+            labels=dict(metadata.labels),
+            annotations=dict(metadata.annotations),
             generate_name=generate_name or (f"{name}-" if len(name) < _MAX_NAME else name),
-            finalizers=list(metadata.finalizers), owner_references=[new_controller_ref(resource, owner)],
+            finalizers=list(metadata.finalizers),
+            owner_references=[new_controller_ref(resource, owner)],
         ),
         spec=template.spec,
-    )  # fmt: skip
+    )
 
 
 class PodControl:

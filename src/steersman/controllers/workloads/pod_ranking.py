@@ -41,10 +41,14 @@ def _loss(pod: Pod) -> tuple[Any, ...]:
     ready = is_ready(pod)
     restarts, sidecar_restarts = _restarts(pod)
     return (
-        bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), ready,
-        _newest_first(_ready_time(pod)) if ready else 0, -restarts, -sidecar_restarts,
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 0),
+        ready,
+        _newest_first(_ready_time(pod)) if ready else 0,
+        -restarts,
+        -sidecar_restarts,
         _newest_first(pod.metadata.creation_timestamp),
-    )  # fmt: skip
+    )
 
 
 def _newest_first(moment: str | None) -> float:
@@ -54,9 +58,14 @@ def _newest_first(moment: str | None) -> float:
 def _rank(pod: Pod, on_node: int, now: int) -> tuple[Any, ...]:
     ready = is_ready(pod)
     return (
-        bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), ready, deletion_cost(pod), -on_node,
-        _age_rank(_ready_time(pod), now) if ready else 0, _Rest(pod, now, ready=ready),
-    )  # fmt: skip
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 0),
+        ready,
+        deletion_cost(pod),
+        -on_node,
+        _age_rank(_ready_time(pod), now) if ready else 0,
+        _Rest(pod, now, ready=ready),
+    )
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -111,4 +120,4 @@ def _restarts(pod: Pod) -> tuple[int, int]:
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),
         max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
-    )  # fmt: skip
+    )

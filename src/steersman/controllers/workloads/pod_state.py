@@ -54,10 +54,8 @@ def next_availability(pods: Iterable[Pod], min_ready_seconds: int, now: int) -> 
     if min_ready_seconds <= 0:
         return None
     waits = (
-        since + min_ready_seconds - now
-        for pod in pods
-        if is_ready(pod) and (since := _ready_since(pod)) is not None
-    )  # fmt: skip
+        since + min_ready_seconds - now for pod in pods if is_ready(pod) and (since := _ready_since(pod)) is not None
+    )
     return min((wait for wait in waits if wait > 0), default=None)
 
 

@@ -79,7 +79,7 @@ class _Dump:
             members = (
                 f"{go}:({type_}){show(getattr(value, attribute) if attribute else value)}"
                 for go, type_, attribute, show in parts
-            )  # fmt: skip
+            )
             return "{" + " ".join(members) + "}"
 
         self._structs[module, name] = printed
@@ -194,8 +194,10 @@ def _fields(_: object) -> str:
 
 
 _OWN: Final[dict[str, Printer]] = {
-    "meta.v1.Time": _time, "meta.v1.FieldsV1": _fields, "util.intstr.IntOrString": _int_or_string,
+    "meta.v1.Time": _time,
+    "meta.v1.FieldsV1": _fields,
+    "util.intstr.IntOrString": _int_or_string,
     "api.resource.Quantity": _quantity,
-}  # fmt: skip
+}
 _FOR_HASH: Final = _Dump(_OWN)
 _FOR_COMPARISON: Final = _Dump({**_OWN, "api.resource.Quantity": lambda text: str(nanos(text))})

@@ -73,14 +73,14 @@ def slice_of(subsets: Sequence[EndpointSubset]) -> discovery.EndpointSlice:
         address_type="IPv6" if is_ipv6 else "IPv4",
         endpoints=[
             discovery.Endpoint(
-                addresses=[each.ip], conditions=discovery.EndpointConditions(ready=ready), target_ref=each.target_ref,
+                addresses=[each.ip],
+                conditions=discovery.EndpointConditions(ready=ready),
+                target_ref=each.target_ref,
                 node_name=each.node_name,
             )
             for ready, some in ((True, subset.addresses), (False, subset.not_ready_addresses))
             for each in some
             if (":" in each.ip) == is_ipv6
         ],
-        ports=[
-            discovery.EndpointPort(name=each.name, port=each.port, protocol=each.protocol) for each in subset.ports
-        ],
-    )  # fmt: skip
+        ports=[discovery.EndpointPort(name=each.name, port=each.port, protocol=each.protocol) for each in subset.ports],
+    )

@@ -47,9 +47,12 @@ class KubernetesService:
     """`begin` makes them, `sync` keeps them up, `end` takes this server out of them."""
 
     def __init__(
-        self, server: Server, objects: ObjectsOf, reconciler: EndpointReconciler,
+        self,
+        server: Server,
+        objects: ObjectsOf,
+        reconciler: EndpointReconciler,
         service_range: IPv4Network | IPv6Network,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`service_range` is that of service addresses."""
         self._server = server
         self._objects = objects
@@ -137,9 +140,12 @@ class KubernetesService:
     def _service(self) -> Service:
         port = ServicePort(name="https", protocol="TCP", port=443, target_port=self._server.external_address.port)
         spec = ServiceSpec(
-            cluster_ip=str(self._service_range[1]), ports=[port], type="ClusterIP", session_affinity="None",
+            cluster_ip=str(self._service_range[1]),
+            ports=[port],
+            type="ClusterIP",
+            session_affinity="None",
             ip_family_policy="SingleStack",
-        )  # fmt: skip
+        )
         labels = {"component": "apiserver", "provider": "kubernetes"}
         return Service(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels), spec=spec)
 

@@ -43,7 +43,7 @@ class Agreement:
 
     def __init__(
         self, records: Records, forms: Mapping[GroupResource, StoredForm], rewrite: Rewrite, version: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._records = records
         self._forms = {str(resource): form for resource, form in forms.items()}
         self._resources = {str(resource): resource for resource in forms}

@@ -89,9 +89,7 @@ async def _write_anew(store: Store[Any], item: KeyValue) -> None:
     if current is None or current.mod_revision != item.mod_revision:
         return
     try:
-        await store.storage.update(
-            item.key, current.value, expected_revision=current.mod_revision, ttl=store.ttl
-        )  # fmt: skip
+        await store.storage.update(item.key, current.value, expected_revision=current.mod_revision, ttl=store.ttl)
     except Conflict:
         return
 

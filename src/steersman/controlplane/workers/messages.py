@@ -71,10 +71,11 @@ def share(options: Options, number: int, port: int) -> Options:
     """The options of a worker: its part of what bounds the whole, and only of the first what is done once."""
     count = options.workers
     own = replace(
-        options, secure_port=port,
+        options,
+        secure_port=port,
         max_requests_inflight=-(-options.max_requests_inflight // count),
         max_mutating_requests_inflight=-(-options.max_mutating_requests_inflight // count),
-    )  # fmt: skip
+    )
     return own if number == 0 else replace(own, endpoint_reconciler_type="none", controllers=())
 
 

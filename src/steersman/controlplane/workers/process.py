@@ -85,8 +85,9 @@ class WorkerProcess:
         words = self._words.descriptor
         return subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
-            stdin=subprocess.DEVNULL, pass_fds=[words, *descriptors],
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            pass_fds=[words, *descriptors],
+        )
 
     async def ready(self) -> Address:
         """Returns once it takes connections. Raises OptionsError if it ends before."""

@@ -9,11 +9,17 @@ from steersman.work.yielding import unhurried
 
 _LINES: Final = 1_000
 """Lines of a piece."""
-_LARGEST: Final = frozenset({
-    "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes",
-    "apiserver_requested_deprecated_apis", "kubernetes_build_info", "kubernetes_feature_enabled",
-    "process_virtual_memory_max_bytes",
-})  # fmt: skip
+_LARGEST: Final = frozenset(
+    {
+        "apiserver_resource_objects",
+        "apiserver_storage_objects",
+        "apiserver_storage_size_bytes",
+        "apiserver_requested_deprecated_apis",
+        "kubernetes_build_info",
+        "kubernetes_feature_enabled",
+        "process_virtual_memory_max_bytes",
+    }
+)
 """Gauges of what all processes see alike..."""
 _LARGEST_ENDS: Final = ("_info", "_timestamp_seconds")
 """...and how others of them end."""

@@ -22,9 +22,12 @@ class Arrival:
     """
 
     def __init__(
-        self, arrived: Callable[[], Awaitable[int] | int], behind: Callable[[int], Awaitable[None] | None], *,
+        self,
+        arrived: Callable[[], Awaitable[int] | int],
+        behind: Callable[[int], Awaitable[None] | None],
+        *,
         costs: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._arrived = arrived
         self._behind = behind
         self._costs = costs

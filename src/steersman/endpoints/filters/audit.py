@@ -131,10 +131,16 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
         return None
     agent = request.headers.get("user-agent", "")
     trail = auditor.begin(
-        recorded, user, action, about_resource=info.resource_request, audit_id=request.audit_id,
-        uri=request_uri(request), source_ips=source_ips(request), received=request.received,
+        recorded,
+        user,
+        action,
+        about_resource=info.resource_request,
+        audit_id=request.audit_id,
+        uri=request_uri(request),
+        source_ips=source_ips(request),
+        received=request.received,
         user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
-    )  # fmt: skip
+    )
     trail.took(AUTHENTICATION, request.authentication_seconds)
     for key, value in request.remarks.annotations:
         trail.annotate(key, value)

@@ -45,9 +45,11 @@ _KEPT_SECONDS = 1.0
 
 
 def with_authentication(
-    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: Clearing | None = None,
+    authenticator: Authenticator,
+    metrics: RequestMetrics,
+    proxy_headers: Clearing | None = None,
     auditor: Auditor | None = None,
-) -> Filter:  # fmt: skip
+) -> Filter:
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 
     What proves an identity is taken off the request: nothing behind this filter sees it, nor the `proxy_headers` by

@@ -24,10 +24,15 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
     def log() -> None:
         logger.info(
             'HTTP verb="%s" URI="%s" latency="%.3fms" userAgent="%s" audit-ID="%s" srcIP="%s"%s resp=%d',
-            request.method, request.path, (monotonic() - request.received) * 1000,
-            request.headers.get("user-agent", ""), request.audit_id[:_LONGEST_ID], request.http.peer.host,
-            _turn(request), response.status,
-        )  # fmt: skip
+            request.method,
+            request.path,
+            (monotonic() - request.received) * 1000,
+            request.headers.get("user-agent", ""),
+            request.audit_id[:_LONGEST_ID],
+            request.http.peer.host,
+            _turn(request),
+            response.status,
+        )
 
     when_over(response, log)
     return response

@@ -70,9 +70,7 @@ def with_priority_and_fairness(
         if info.long_running and verb != "watch":
             return await next_(request)
         path = None if info.resource_request else info.path
-        key = (
-            user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path,
-        )  # fmt: skip
+        key = (user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path)
         flow = flows.get(key) or fairness.find(key, Digest(user.name, user.groups, action, path))
         request.flow = flow
         counts = flow.counts
@@ -126,9 +124,12 @@ def _estimate_list(request: Request, flow: Flow, stored: StoredObjects) -> Estim
     action = info.action
     return estimate_list(
         _list_options(request) if request.http.query else _NO_OPTIONS,
-        lambda: stored(action.group, action.resource), flow.level.most_seats,
-        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name), has_selector=any(info.selectors),
-    )  # fmt: skip
+        lambda: stored(action.group, action.resource),
+        flow.level.most_seats,
+        is_watch=action.verb == "watch",
+        is_of_one=bool(info.judged.name),
+        has_selector=any(info.selectors),
+    )
 
 
 _NO_OPTIONS: Final = ListOptions()
@@ -149,8 +150,13 @@ _NUMBERS: Final = ("limit", "timeoutSeconds")
 _LONGEST_NUMBER: Final = 1_000
 """Characters of what cannot be a number of 64 bits for its length alone."""
 _ESTIMATED: Final = (
-    "limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
-)  # fmt: skip
+    "limit",
+    "continue",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "timeoutSeconds",
+)
 """Parameters of a list by which its seats are estimated, or that make it unreadable."""
 
 

@@ -108,9 +108,15 @@ class WatchStream:
     """One watch's open answer (net.Stream), and where the cache delivers (rest.Sink)."""
 
     def __init__(
-        self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float,
-        labels: tuple[str, ...], initialized: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        scope: Scope,
+        options: ListOptions,
+        wanted: Representation,
+        including: str,
+        seconds: float,
+        labels: tuple[str, ...],
+        initialized: Callable[[], None] | None = None,
+    ) -> None:
         """`initialized` is called when the first objects are out."""
         self._scope = scope
         self._account = current()

@@ -61,9 +61,13 @@ class Location:
         return await self.transport.dial(self._address)
 
     async def send(
-        self, method: str, headers: Sequence[tuple[str, str]], body: AsyncIterator[bytes] | None = None, *,
+        self,
+        method: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+        *,
         chunked: bool = False,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """Sends a request; see Transport.send."""
         return await self.transport.send(self._address, method, self.target, headers, body, chunked=chunked)
 

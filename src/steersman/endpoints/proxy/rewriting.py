@@ -317,9 +317,13 @@ def _escaped(value: str) -> str:
     if len(value) > _WINDOW:
         return "".join(_escaped(value[at : at + _WINDOW]) for at in range(0, len(value), _WINDOW))
     return (
-        value.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;")
-        .replace('"', "&#34;").replace("\r", "&#13;")
-    )  # fmt: skip
+        value.replace("&", "&amp;")
+        .replace("'", "&#39;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace('"', "&#34;")
+        .replace("\r", "&#13;")
+    )
 
 
 class PageBody:

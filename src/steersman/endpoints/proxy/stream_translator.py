@@ -29,8 +29,12 @@ from steersman.net.websocket.streams import handshake, is_websocket_request, req
 
 CHANNEL_PROTOCOL: Final = "v5.channel.k8s.io"
 SPDY_PROTOCOLS: Final = (
-    "v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io",
-)  # fmt: skip
+    "v5.channel.k8s.io",
+    "v4.channel.k8s.io",
+    "v3.channel.k8s.io",
+    "v2.channel.k8s.io",
+    "channel.k8s.io",
+)
 _STDIN: Final = 0
 _STDOUT: Final = 1
 _STDERR: Final = 2

@@ -29,14 +29,27 @@ from steersman.net.message import Headers, Response, Upgraded
 
 logger = logging.getLogger(__name__)
 
-_HOP_BY_HOP: Final = frozenset({
-    "connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})  # fmt: skip
-_CORS: Final = frozenset({
-    "access-control-allow-credentials", "access-control-allow-headers", "access-control-allow-methods",
-    "access-control-allow-origin",
-})  # fmt: skip
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_CORS: Final = frozenset(
+    {
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+        "access-control-allow-origin",
+    }
+)
 _OURS: Final = frozenset({"content-length", "date"})
 """Of an answer: what the transport to the client writes itself."""
 _NEVER_PASSED_ON: Final = frozenset({"authorization", "x-remote-user", "x-remote-uid", "x-remote-group"})
@@ -94,7 +107,7 @@ async def _plain_answer(request: Request, location: Location, rewriter: Rewriter
 
 def request_fields(
     request: Request, host: str, without: frozenset[str] = frozenset()
-) -> tuple[list[tuple[str, str]], bool]:  # fmt: skip
+) -> tuple[list[tuple[str, str]], bool]:
     """The fields of a plain request that is passed on, and whether its body goes in chunks."""
     connection = request.headers.joined("connection")
     dropped = _LEFT_OUT | without | _listed(connection) if connection else _LEFT_OUT | without

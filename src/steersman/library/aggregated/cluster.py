@@ -191,7 +191,7 @@ class Cluster:
             headers.append(("Authorization", credentials))
         return await self._transport.send(
             endpoint.address, method, self._prefix + target, headers, whole=body, again=True
-        )  # fmt: skip
+        )
 
     def _unavailable(self, method: str, target: str, why: str) -> StatusError:
         place = urlsplit(self._endpoint.url)
@@ -221,9 +221,12 @@ def _refusal(code: int, data: bytes, after: str) -> StatusError:
         )
     details = status.details
     return StatusError(
-        status.code or code, status.reason, status.message,
-        retry_after=retry_after if details is None else details.retry_after_seconds, details_present=False,
-    )  # fmt: skip
+        status.code or code,
+        status.reason,
+        status.message,
+        retry_after=retry_after if details is None else details.retry_after_seconds,
+        details_present=False,
+    )
 
 
 _READ_STATUS: Final = msgspec.json.Decoder(_Status)

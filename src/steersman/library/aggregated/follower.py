@@ -64,9 +64,16 @@ class ClusterFollower(Generic[T]):
     """
 
     def __init__(
-        self, cluster: Cluster, path: str, kind: type[T], *, replaced: Callable[[list[T]], None],
-        changed: Callable[[T], None], gone: Callable[[str], None], field_selector: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        cluster: Cluster,
+        path: str,
+        kind: type[T],
+        *,
+        replaced: Callable[[list[T]], None],
+        changed: Callable[[T], None],
+        gone: Callable[[str], None],
+        field_selector: str = "",
+    ) -> None:
         self._cluster = cluster
         self._path = path
         self._selector = f"&fieldSelector={quote(field_selector)}" if field_selector else ""

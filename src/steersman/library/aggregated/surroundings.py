@@ -69,10 +69,13 @@ class Aggregated:
             [self.trust.proxies, self.trust.certificates, BearerTokenAuthenticator(self.tokens, ())],
             AnonymousAuthenticator(),
         )
-        authorizer = UnionAuthorizer((
-            PrivilegedGroupAuthorizer(), AlwaysAllowPathsAuthorizer(_ALWAYS_ALLOWED),
-            AccessReviewAuthorizer(self._access_review),
-        ))  # fmt: skip
+        authorizer = UnionAuthorizer(
+            (
+                PrivilegedGroupAuthorizer(),
+                AlwaysAllowPathsAuthorizer(_ALWAYS_ALLOWED),
+                AccessReviewAuthorizer(self._access_review),
+            )
+        )
         self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer())
 
     async def start(self) -> None:

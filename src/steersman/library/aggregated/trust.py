@@ -58,9 +58,11 @@ def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
         for name in ("username-headers", "uid-headers", "group-headers", "extra-headers-prefix", "allowed-names")
     )
     return AuthenticationInfo(
-        _authorities(data, "client-ca-file"), _authorities(data, "requestheader-client-ca-file"),
-        HeaderNames.of(user, uid, group, extra), allowed,
-    )  # fmt: skip
+        _authorities(data, "client-ca-file"),
+        _authorities(data, "requestheader-client-ca-file"),
+        HeaderNames.of(user, uid, group, extra),
+        allowed,
+    )
 
 
 def _texts(data: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -125,9 +127,14 @@ class ClusterTrust:
         self._own = own
         self._info = AuthenticationInfo()
         self._follower = ClusterFollower(
-            cluster, _PATH, _ConfigMap, replaced=self._replace, changed=self._take, gone=lambda _: None,
+            cluster,
+            _PATH,
+            _ConfigMap,
+            replaced=self._replace,
+            changed=self._take,
+            gone=lambda _: None,
             field_selector=f"metadata.name={NAME}",
-        )  # fmt: skip
+        )
 
     async def start(self) -> None:
         """Returns once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""

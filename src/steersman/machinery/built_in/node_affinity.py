@@ -23,8 +23,13 @@ Matcher = Callable[[str, Labels], bool]
 """Whether a node of this name, with these labels, is meant."""
 
 _OPERATORS: Final = {
-    "In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": DOES_NOT_EXIST, "Gt": GREATER_THAN, "Lt": LESS_THAN,
-}  # fmt: skip
+    "In": IN,
+    "NotIn": NOT_IN,
+    "Exists": EXISTS,
+    "DoesNotExist": DOES_NOT_EXIST,
+    "Gt": GREATER_THAN,
+    "Lt": LESS_THAN,
+}
 _NAME: Final = "metadata.name"
 
 

@@ -187,7 +187,7 @@ def _override(total: Amounts, resources: dict[str, str]) -> None:
 
 def _override_by_status(
     total: Amounts, pod: core.Pod, wanted: dict[str, str], reported: tuple[dict[str, str], ...]
-) -> None:  # fmt: skip
+) -> None:
     """Have a pod as a whole count with the most of what it asks for and what its status reports of it; without what it
     asks for where the node cannot give it."""
     most: Amounts = {} if _is_resize_infeasible(pod) else _parsed(wanted)

@@ -69,9 +69,13 @@ def reference_to(claim: core.PersistentVolumeClaim) -> core.ObjectReference:
     """What the volume of a claim says of it."""
     metadata = claim.metadata
     return core.ObjectReference(
-        kind="PersistentVolumeClaim", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid,
-        api_version="v1", resource_version=metadata.resource_version,
-    )  # fmt: skip
+        kind="PersistentVolumeClaim",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version="v1",
+        resource_version=metadata.resource_version,
+    )
 
 
 def mode_of(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> str:
@@ -104,7 +108,5 @@ def is_terminated(pod: core.Pod) -> bool:
         return True
     return pod.metadata.deletion_timestamp is not None and not any(
         each.state.terminated is None and each.state.waiting is None
-        for each in (
-            *status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses
-        )
-    )  # fmt: skip
+        for each in (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+    )

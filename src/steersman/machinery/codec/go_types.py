@@ -13,12 +13,22 @@ _QUALIFIED = re.compile(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
 _MAP = re.compile(r"map\[[^\]]*\]")
 _NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
 
-UNMARSHALERS = frozenset({
-    "api.resource.Quantity", "meta.v1.Time", "meta.v1.MicroTime", "meta.v1.Duration", "meta.v1.FieldsV1",
-    "util.intstr.IntOrString", "pkg.runtime.RawExtension", "pkg.runtime.Unknown", "apiextensions.v1.JSON",
-    "apiextensions.v1.JSONSchemaPropsOrArray", "apiextensions.v1.JSONSchemaPropsOrBool",
-    "apiextensions.v1.JSONSchemaPropsOrStringArray",
-})  # fmt: skip
+UNMARSHALERS = frozenset(
+    {
+        "api.resource.Quantity",
+        "meta.v1.Time",
+        "meta.v1.MicroTime",
+        "meta.v1.Duration",
+        "meta.v1.FieldsV1",
+        "util.intstr.IntOrString",
+        "pkg.runtime.RawExtension",
+        "pkg.runtime.Unknown",
+        "apiextensions.v1.JSON",
+        "apiextensions.v1.JSONSchemaPropsOrArray",
+        "apiextensions.v1.JSONSchemaPropsOrBool",
+        "apiextensions.v1.JSONSchemaPropsOrStringArray",
+    }
+)
 """Types that read their JSON themselves; an error of theirs ends the reading at once."""
 
 

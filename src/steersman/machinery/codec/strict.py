@@ -92,9 +92,15 @@ def strict_error(warnings: list[str]) -> str:
 
 
 def decode_object(
-    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False, is_peeked: bool = False,
+    cls: type[T],
+    data: bytes,
+    media: Media,
+    *,
+    want_strict: bool,
+    as_sent: bool = False,
+    is_peeked: bool = False,
     is_ours: bool = False,
-) -> Decoded[T]:  # fmt: skip
+) -> Decoded[T]:
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
     Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions

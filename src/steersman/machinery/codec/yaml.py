@@ -199,9 +199,12 @@ class _Reader:
         if event.anchor:
             self._open.discard(event.anchor)
             self._anchors[event.anchor] = _Anchored(
-                value, self._nodes - nodes, self._collections - collections, self._text_bytes - text_bytes,
+                value,
+                self._nodes - nodes,
+                self._collections - collections,
+                self._text_bytes - text_bytes,
                 self._deepest - self._depth,
-            )  # fmt: skip
+            )
             self._deepest = max(deepest, self._deepest)
         return value
 

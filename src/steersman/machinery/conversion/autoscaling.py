@@ -25,9 +25,13 @@ CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
 BEHAVIOR: Final = "autoscaling.alpha.kubernetes.io/behavior"
 ANNOTATIONS: Final = (
-    METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR,
-    "autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
-)  # fmt: skip
+    METRICS,
+    CURRENT_METRICS,
+    CONDITIONS,
+    BEHAVIOR,
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+)
 
 DEFAULT_CPU_UTILIZATION: Final = 80
 
@@ -143,9 +147,11 @@ class InternalBehavior(msgspec.Struct, rename="pascal"):
 
 
 _TYPES: Final[dict[str, Any]] = {
-    METRICS: list[MetricSpec], CURRENT_METRICS: list[MetricStatus], CONDITIONS: list[Condition],
+    METRICS: list[MetricSpec],
+    CURRENT_METRICS: list[MetricStatus],
+    CONDITIONS: list[Condition],
     BEHAVIOR: InternalBehavior,
-}  # fmt: skip
+}
 _DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     annotation: msgspec.json.Decoder(type_, dec_hook=decode_scalar) for annotation, type_ in _TYPES.items()
 }
@@ -299,9 +305,12 @@ def _metric_to_v1(metric: v2.MetricSpec) -> MetricSpec:
     out = MetricSpec(type=metric.type)
     if (obj := metric.object) is not None:
         out.object = ObjectMetricSource(
-            target=_same(v1.CrossVersionObjectReference, obj.described_object), metric_name=obj.metric.name,
-            target_value=obj.target.value or "0", selector=obj.metric.selector, average_value=obj.target.average_value,
-        )  # fmt: skip
+            target=_same(v1.CrossVersionObjectReference, obj.described_object),
+            metric_name=obj.metric.name,
+            target_value=obj.target.value or "0",
+            selector=obj.metric.selector,
+            average_value=obj.target.average_value,
+        )
     if (pods := metric.pods) is not None:
         out.pods = PodsMetricSource(
             metric_name=pods.metric.name,
@@ -316,9 +325,11 @@ def _metric_to_v1(metric: v2.MetricSpec) -> MetricSpec:
         )
     if (external := metric.external) is not None:
         out.external = ExternalMetricSource(
-            metric_name=external.metric.name, metric_selector=external.metric.selector,
-            target_value=external.target.value, target_average_value=external.target.average_value,
-        )  # fmt: skip
+            metric_name=external.metric.name,
+            metric_selector=external.metric.selector,
+            target_value=external.target.value,
+            target_average_value=external.target.average_value,
+        )
     return out
 
 
@@ -381,10 +392,12 @@ def _status_to_v1(status: v2.MetricStatus) -> MetricStatus:
     out = MetricStatus(type=status.type)
     if (obj := status.object) is not None:
         out.object = ObjectMetricStatus(
-            target=_same(v1.CrossVersionObjectReference, obj.described_object), metric_name=obj.metric.name,
-            current_value=obj.current.value or "0", selector=obj.metric.selector,
+            target=_same(v1.CrossVersionObjectReference, obj.described_object),
+            metric_name=obj.metric.name,
+            current_value=obj.current.value or "0",
+            selector=obj.metric.selector,
             average_value=obj.current.average_value,
-        )  # fmt: skip
+        )
     if (pods := status.pods) is not None:
         out.pods = PodsMetricStatus(
             metric_name=pods.metric.name,
@@ -399,9 +412,11 @@ def _status_to_v1(status: v2.MetricStatus) -> MetricStatus:
         )
     if (external := status.external) is not None:
         out.external = ExternalMetricStatus(
-            metric_name=external.metric.name, metric_selector=external.metric.selector,
-            current_value=external.current.value or "0", current_average_value=external.current.average_value,
-        )  # fmt: skip
+            metric_name=external.metric.name,
+            metric_selector=external.metric.selector,
+            current_value=external.current.value or "0",
+            current_average_value=external.current.average_value,
+        )
     return out
 
 

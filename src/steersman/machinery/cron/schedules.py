@@ -19,9 +19,14 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.work.threads import paced
 
 DESCRIPTORS: Final = {
-    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
-}  # fmt: skip
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 """Descriptors, and the five fields that they stand for."""
 
 _MONTHS: Final = {
@@ -33,8 +38,12 @@ _MONTHS: Final = {
 _DAYS: Final = {name: number for number, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
 _BOUNDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
     # minute, hour, day of month, month, day of week
-    (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS),
-)  # fmt: skip
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
+)
 _YEARS: Final = 5
 """How far ahead a time is looked for."""
 _SECOND: Final = 10**9

@@ -227,9 +227,7 @@ def quote(text: str) -> str:
 _IN_JSON: Final = msgspec.json.Encoder().encode
 """Writes printable text as Go quotes it, faster than text is replaced."""
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
-_ESCAPES: Final = {
-    "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
-}  # fmt: skip
+_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 
 def _escape(char: str) -> str:

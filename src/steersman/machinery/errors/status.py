@@ -130,9 +130,13 @@ def _not_found(resource: GroupResource, name: str) -> str:
 def already_exists(resource: GroupResource, name: str) -> StatusError:
     """409: an object of this name is there."""
     return StatusError(
-        409, "AlreadyExists", f"{resource} {quote(name)} already exists",
-        name=name, group=resource.group, kind=resource.resource,
-    )  # fmt: skip
+        409,
+        "AlreadyExists",
+        f"{resource} {quote(name)} already exists",
+        name=name,
+        group=resource.group,
+        kind=resource.resource,
+    )
 
 
 def generate_name_conflict(resource: GroupResource, name: str, retry_after: int = 1) -> StatusError:
@@ -140,9 +144,8 @@ def generate_name_conflict(resource: GroupResource, name: str, retry_after: int 
     text = "already exists, the server was not able to generate a unique name for the object"
     message = f"{resource} {quote(name)} {text}"
     return StatusError(
-        409, "AlreadyExists", message,
-        name=name, group=resource.group, kind=resource.resource, retry_after=retry_after,
-    )  # fmt: skip
+        409, "AlreadyExists", message, name=name, group=resource.group, kind=resource.resource, retry_after=retry_after
+    )
 
 
 def unauthorized(message: str = "Unauthorized") -> StatusError:
@@ -233,9 +236,14 @@ def server_timeout(resource: GroupResource, operation: str, retry_after: int) ->
     """500: the server could not do it in time, the client should retry."""
     message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
     return StatusError(
-        500, "ServerTimeout", message,
-        name=operation, group=resource.group, kind=resource.resource, retry_after=retry_after,
-    )  # fmt: skip
+        500,
+        "ServerTimeout",
+        message,
+        name=operation,
+        group=resource.group,
+        kind=resource.resource,
+        retry_after=retry_after,
+    )
 
 
 def internal(error: object) -> StatusError:
@@ -298,9 +306,15 @@ _GENERIC: Final = {
 
 
 def generic_server_response(
-    code: int, verb: str = "", resource: GroupResource = NO_RESOURCE, name: str = "", message: str = "",
-    retry_after: int = 0, *, unexpected: bool = False,
-) -> StatusError:  # fmt: skip
+    code: int,
+    verb: str = "",
+    resource: GroupResource = NO_RESOURCE,
+    name: str = "",
+    message: str = "",
+    retry_after: int = 0,
+    *,
+    unexpected: bool = False,
+) -> StatusError:
     """A failure known by its HTTP code only, e.g. what is no API path (404) or a JSON patch that does not apply (422).
 
     `message` is what the server said; it is shown for 403, 406, 415 and other codes from 500 on, and as a cause when
@@ -325,6 +339,12 @@ def generic_server_response(
         text = f"{text} ({to_lower(verb)} {target})"
     causes = (Cause(CAUSE_UNEXPECTED_SERVER_RESPONSE, message),) if unexpected else ()
     return StatusError(
-        code or 500, reason, text, name=name, group=resource.group, kind=resource.resource,
-        causes=causes, retry_after=retry_after,
-    )  # fmt: skip
+        code or 500,
+        reason,
+        text,
+        name=name,
+        group=resource.group,
+        kind=resource.resource,
+        causes=causes,
+        retry_after=retry_after,
+    )

@@ -88,9 +88,7 @@ class Action(msgspec.Struct, frozen=True):
     nodes: tuple[Node, ...]
 
 
-Node: TypeAlias = (
-    Text | Field | Identifier | Number | Boolean | Wildcard | Recursive | Slice | Union | Filter | Action
-)  # fmt: skip
+Node: TypeAlias = Text | Field | Identifier | Number | Boolean | Wildcard | Recursive | Slice | Union | Filter | Action
 Template: TypeAlias = tuple[Node, ...]
 
 EXISTS: Final = "exists"
@@ -296,9 +294,7 @@ def _index(text: str) -> int:
     raise JSONPathError(f"array index {text} is not a number")
 
 
-_ESCAPED: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
-}  # fmt: skip
+_ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
 _ESCAPE: Final = re.compile(
     r"\\(?:([abfnrtv\\])|(['\"])|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{3}))|([^\\]+)"
 )

@@ -114,9 +114,13 @@ def _compare_values(
         # What is on one side is empty or null, or it is a scalar and the path itself changes hands too.
         is_leaf = (old_kind is None and old is not None) or (new_kind is None and new is not None)
         _compare_kinds(
-            kind, old if old_kind is not None else None, new if new_kind is not None else None,
-            inner_changed, inner_removed, is_same,
-        )  # fmt: skip
+            kind,
+            old if old_kind is not None else None,
+            new if new_kind is not None else None,
+            inner_changed,
+            inner_removed,
+            is_same,
+        )
     if is_leaf:
         changed[element] = {SELF: LEAF, **inner_changed} if inner_changed else LEAF
     elif inner_changed:

@@ -24,9 +24,16 @@ UNKNOWN: Final = "unknown"
 """The manager of who does not say a name."""
 
 _IDENTITY: Final = (
-    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
     "resourceVersion",
-)  # fmt: skip
+)
 NEVER_OWNED: Final[FieldSet] = {
     "f:apiVersion": LEAF,
     "f:kind": LEAF,

@@ -13,8 +13,14 @@ from .filters import Filter, excluding
 
 _WITH_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "": (
-        "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "replicationcontrollers",
-        "resourcequotas", "services",
+        "namespaces",
+        "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "services",
     ),
     "admissionregistration.k8s.io": ("validatingadmissionpolicies",),
     "apiextensions.k8s.io": ("customresourcedefinitions",),
@@ -29,12 +35,20 @@ _WITH_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "policy": ("poddisruptionbudgets",),
     "resource.k8s.io": ("devicetaintrules", "resourceclaims", "resourcepoolstatusrequests"),
     "storage.k8s.io": ("volumeattachments",),
-}  # fmt: skip
+}
 
 _METADATA_TOO: Final = (
-    "apiservices", "devicetaintrules", "flowschemas", "prioritylevelconfigurations", "resourceclaims",
-    "resourcepoolstatusrequests", "servicecidrs", "storageversions", "validatingadmissionpolicies", "volumeattachments",
-)  # fmt: skip
+    "apiservices",
+    "devicetaintrules",
+    "flowschemas",
+    "prioritylevelconfigurations",
+    "resourceclaims",
+    "resourcepoolstatusrequests",
+    "servicecidrs",
+    "storageversions",
+    "validatingadmissionpolicies",
+    "volumeattachments",
+)
 """Their status subresource resets the metadata with the spec."""
 
 _SPECIAL: Final[Mapping[tuple[str, str], Filter]] = {

@@ -141,10 +141,17 @@ class FieldManager:
                 return []
             if fields is None:
                 return []
-            return [ManagedFieldsEntry(
-                manager=manager or UNKNOWN, operation=UPDATE, api_version=self.api_version, time=time,
-                fields_type=FIELDS_V1, fields_v1=fields, subresource=self.subresource,
-            )]  # fmt: skip
+            return [
+                ManagedFieldsEntry(
+                    manager=manager or UNKNOWN,
+                    operation=UPDATE,
+                    api_version=self.api_version,
+                    time=time,
+                    fields_type=FIELDS_V1,
+                    fields_v1=fields,
+                    subresource=self.subresource,
+                )
+            ]
         return self.update(obj, self.kind.new(), manager, time, is_create=True)
 
     def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:

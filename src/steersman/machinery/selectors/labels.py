@@ -394,9 +394,14 @@ _token: Final = re.compile(
 _WORD: Final = "word"
 _END: Final = "end"
 _OPERATORS: Final = {
-    IN: IN, NOT_IN: NOT_IN, EQUALS: EQUALS, DOUBLE_EQUALS: DOUBLE_EQUALS, NOT_EQUALS: NOT_EQUALS,
-    ">": GREATER_THAN, "<": LESS_THAN,
-}  # fmt: skip
+    IN: IN,
+    NOT_IN: NOT_IN,
+    EQUALS: EQUALS,
+    DOUBLE_EQUALS: DOUBLE_EQUALS,
+    NOT_EQUALS: NOT_EQUALS,
+    ">": GREATER_THAN,
+    "<": LESS_THAN,
+}
 
 
 class _Parser:

@@ -25,8 +25,13 @@ _is_reason: Final = characters(_REASON)
 _REASON_ERROR: Final = regex_error(
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_'",
-    _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB",
-)  # fmt: skip
+    _REASON,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
 
 
 def validate_conditions(conditions: Sequence[Condition], path: Path) -> Iterator[FieldError]:

@@ -40,9 +40,8 @@ _SUBDOMAIN_TEXT: Final = (
     "and must start and end with an alphanumeric character"
 )
 _QUALIFIED_TEXT: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character"
-)  # fmt: skip
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
 
 
 def max_length_error(length: int) -> str:
@@ -151,39 +150,52 @@ is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     "and must start and end with an alphanumeric character",
-    _LABEL, "my-name", "123-abc",
-)  # fmt: skip
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
 _SUBDOMAIN_ERROR: Final = regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com")
 _CASELESS_SUBDOMAIN_ERROR: Final = regex_error(
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character",
-    _SUBDOMAIN, "Example.com",
-)  # fmt: skip
+    _SUBDOMAIN,
+    "Example.com",
+)
 _SUBDOMAIN_UNDERSCORE_ERROR: Final = regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
-    _SUBDOMAIN_UNDERSCORE, "example.com",
-)  # fmt: skip
+    _SUBDOMAIN_UNDERSCORE,
+    "example.com",
+)
 _WILDCARD_ERROR: Final = regex_error(
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
     "which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
-    _WILDCARD_SUBDOMAIN, "*.example.com",
-)  # fmt: skip
+    _WILDCARD_SUBDOMAIN,
+    "*.example.com",
+)
 _1035_LABEL_ERROR: Final = regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
-    _DNS1035_LABEL, "my-name", "abc-123",
-)  # fmt: skip
+    _DNS1035_LABEL,
+    "my-name",
+    "abc-123",
+)
 _QUALIFIED_ERROR: Final = regex_error(_QUALIFIED_TEXT, _QUALIFIED_NAME, "MyName", "my.name", "123-abc")
 _LABEL_VALUE_ERROR: Final = regex_error(
     f"a valid label must be an empty string or {_QUALIFIED_TEXT.removeprefix('must ')}",
-    _LABEL_VALUE, "MyValue", "my_value", "12345",
-)  # fmt: skip
+    _LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
 _C_IDENTIFIER_ERROR: Final = regex_error(
     "a valid C identifier must start with alphabetic character or '_', "
     "followed by a string of alphanumeric characters or '_'",
-    _C_IDENTIFIER, "my_name", "MY_NAME", "MyName",
-)  # fmt: skip
+    _C_IDENTIFIER,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
 _PERCENT_ERROR: Final = regex_error(
     "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%"
 )
@@ -193,15 +205,21 @@ _HTTP_HEADER_NAME_ERROR: Final = regex_error(
 _ENV_VAR_NAME_ERROR: Final = regex_error(
     "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
     "and must not start with a digit",
-    _ENV_VAR_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1",
-)  # fmt: skip
+    _ENV_VAR_NAME,
+    "my.env-name",
+    "MY_ENV.NAME",
+    "MyEnvName1",
+)
 _RELAXED_ENV_VAR_NAME_ERROR: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"
 )
 _CONFIG_MAP_KEY_ERROR: Final = regex_error(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-    _CONFIG_MAP_KEY, "key.name", "KEY_NAME", "key-name",
-)  # fmt: skip
+    _CONFIG_MAP_KEY,
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
 
 
 def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:

@@ -260,7 +260,6 @@ def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Pat
     if extra:
         names = ", ".join(map(quote, extra))
         text = (
-            "no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers []string{{{names}}}"
-        )  # fmt: skip
+            f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
+        )
         yield field.forbidden(path, text)

@@ -138,9 +138,13 @@ class Dialed(Received):
             if self._transport.is_closing():
                 raise ConnectionResetError(errno.ECONNRESET, "")
             transport = await self._loop.start_tls(
-                self._transport, self, context, server_hostname=host,
-                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT, ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
-            )  # fmt: skip
+                self._transport,
+                self,
+                context,
+                server_hostname=host,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT,
+                ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
+            )
         except BaseException:
             self._transport.abort()  # the loop does not in every case
             raise
@@ -205,9 +209,14 @@ def _is_ipv4(host: str) -> bool:
 
 
 async def dial(
-    host: str, port: int, tls: ssl.SSLContext | None = None, *, addresses: Sequence[str] = (), server_name: str = "",
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+    *,
+    addresses: Sequence[str] = (),
+    server_name: str = "",
     before_tls: BeforeTLS | None = None,
-) -> UpgradedConnection:  # fmt: skip
+) -> UpgradedConnection:
     """Connects to `host`, with TLS if there is a context for it. Raises DialError.
 
     `addresses` are those that the host has been found to have, so that what was judged is what is connected to.
@@ -244,9 +253,13 @@ def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -
 
 
 async def _connect(
-    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext | None,
+    loop: asyncio.AbstractEventLoop,
+    address: str,
+    port: int,
+    host: str,
+    tls: ssl.SSLContext | None,
     before_tls: BeforeTLS | None,
-) -> Dialed:  # fmt: skip
+) -> Dialed:
     with told_as_go(f"tcp {host_port(address, port)}", host):
         async with asyncio.timeout(DIAL_TIMEOUT):
             _, protocol = await loop.create_connection(lambda: Dialed(loop), address, port)
@@ -277,9 +290,14 @@ def told_as_go(place: str, host: str) -> Iterator[None]:
 
 
 async def _explained(
-    refused: RefusedCertificate, loop: asyncio.AbstractEventLoop, address: str, port: int, host: str,
-    tls: ssl.SSLContext, before_tls: BeforeTLS | None,
-) -> str:  # fmt: skip
+    refused: RefusedCertificate,
+    loop: asyncio.AbstractEventLoop,
+    address: str,
+    port: int,
+    host: str,
+    tls: ssl.SSLContext,
+    before_tls: BeforeTLS | None,
+) -> str:
     """The text of a refusal as Go has it, which tells of what is in the certificate, "" if that cannot be seen; found
     out once a while for each context."""
     place, now = (address, port, host, refused.code), loop.time()
@@ -311,19 +329,31 @@ async def _explained(
 
 _REFUSED: Final = "tls: failed to verify certificate: x509: "
 _ALERTS: Final = {
-    "ACCESS_DENIED": "access denied", "BAD_CERTIFICATE": "bad certificate", "BAD_RECORD_MAC": "bad record MAC",
-    "CERTIFICATE_EXPIRED": "expired certificate", "CERTIFICATE_REQUIRED": "certificate required",
-    "CERTIFICATE_REVOKED": "revoked certificate", "CERTIFICATE_UNKNOWN": "unknown certificate",
-    "DECODE_ERROR": "error decoding message", "DECRYPT_ERROR": "error decrypting message",
-    "HANDSHAKE_FAILURE": "handshake failure", "ILLEGAL_PARAMETER": "illegal parameter",
-    "INAPPROPRIATE_FALLBACK": "inappropriate fallback", "INSUFFICIENT_SECURITY": "insufficient security level",
-    "INTERNAL_ERROR": "internal error", "MISSING_EXTENSION": "missing extension",
-    "NO_APPLICATION_PROTOCOL": "no application protocol", "NO_RENEGOTIATION": "no renegotiation",
-    "PROTOCOL_VERSION": "protocol version not supported", "UNEXPECTED_MESSAGE": "unexpected message",
-    "UNKNOWN_CA": "unknown certificate authority", "UNRECOGNIZED_NAME": "unrecognized name",
-    "UNSUPPORTED_CERTIFICATE": "unsupported certificate", "UNSUPPORTED_EXTENSION": "unsupported extension",
+    "ACCESS_DENIED": "access denied",
+    "BAD_CERTIFICATE": "bad certificate",
+    "BAD_RECORD_MAC": "bad record MAC",
+    "CERTIFICATE_EXPIRED": "expired certificate",
+    "CERTIFICATE_REQUIRED": "certificate required",
+    "CERTIFICATE_REVOKED": "revoked certificate",
+    "CERTIFICATE_UNKNOWN": "unknown certificate",
+    "DECODE_ERROR": "error decoding message",
+    "DECRYPT_ERROR": "error decrypting message",
+    "HANDSHAKE_FAILURE": "handshake failure",
+    "ILLEGAL_PARAMETER": "illegal parameter",
+    "INAPPROPRIATE_FALLBACK": "inappropriate fallback",
+    "INSUFFICIENT_SECURITY": "insufficient security level",
+    "INTERNAL_ERROR": "internal error",
+    "MISSING_EXTENSION": "missing extension",
+    "NO_APPLICATION_PROTOCOL": "no application protocol",
+    "NO_RENEGOTIATION": "no renegotiation",
+    "PROTOCOL_VERSION": "protocol version not supported",
+    "UNEXPECTED_MESSAGE": "unexpected message",
+    "UNKNOWN_CA": "unknown certificate authority",
+    "UNRECOGNIZED_NAME": "unrecognized name",
+    "UNSUPPORTED_CERTIFICATE": "unsupported certificate",
+    "UNSUPPORTED_EXTENSION": "unsupported extension",
     "USER_CANCELLED": "user canceled",
-}  # fmt: skip
+}
 """What Go calls the alerts of TLS that another server sends, by OpenSSL's names."""
 
 

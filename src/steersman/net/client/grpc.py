@@ -53,9 +53,15 @@ class Code(IntEnum):
 
 _NAMES: Final = {each: "".join(part.capitalize() for part in each.name.split("_")) for each in Code} | {Code.OK: "OK"}
 _OF_HTTP: Final = {
-    400: Code.INTERNAL, 401: Code.UNAUTHENTICATED, 403: Code.PERMISSION_DENIED, 404: Code.UNIMPLEMENTED,
-    429: Code.UNAVAILABLE, 502: Code.UNAVAILABLE, 503: Code.UNAVAILABLE, 504: Code.UNAVAILABLE,
-}  # fmt: skip
+    400: Code.INTERNAL,
+    401: Code.UNAUTHENTICATED,
+    403: Code.PERMISSION_DENIED,
+    404: Code.UNIMPLEMENTED,
+    429: Code.UNAVAILABLE,
+    502: Code.UNAVAILABLE,
+    503: Code.UNAVAILABLE,
+    504: Code.UNAVAILABLE,
+}
 """What a status of HTTP means that comes without one of gRPC."""
 
 
@@ -71,10 +77,18 @@ class CallError(Exception):
 
 def head(authority: str, path: str, *, secure: bool, metadata: Mapping[str, str] | None = None) -> bytes:
     """The encoded head of the calls of a method (`/package.Service/Method`), the same for each."""
-    return b"".join((
-        b"\x01", hpack.string(authority), _POST, b"\x04", hpack.string(path), _SCHEMES[secure], _FIELDS,
-        *(hpack.field(name, value) for name, value in (metadata or {}).items()),
-    ))  # fmt: skip
+    return b"".join(
+        (
+            b"\x01",
+            hpack.string(authority),
+            _POST,
+            b"\x04",
+            hpack.string(path),
+            _SCHEMES[secure],
+            _FIELDS,
+            *(hpack.field(name, value) for name, value in (metadata or {}).items()),
+        )
+    )
 
 
 def framed(message: bytes) -> bytes:
@@ -163,9 +177,7 @@ class _Call(_Ending):
     def fail(self, error: BadAnswer) -> None:
         self.stop_sending()
         if not self.done.done():
-            self.done.set_exception(
-                CallError(Code.UNAVAILABLE, str(error), is_unsent=isinstance(error, NotProcessed))
-            )  # fmt: skip
+            self.done.set_exception(CallError(Code.UNAVAILABLE, str(error), is_unsent=isinstance(error, NotProcessed)))
 
 
 class Stream(_Ending):
@@ -175,9 +187,12 @@ class Stream(_Ending):
     """
 
     def __init__(
-        self, connection: Http2Connection, block: bytes, on_message: Callable[[bytes], None],
+        self,
+        connection: Http2Connection,
+        block: bytes,
+        on_message: Callable[[bytes], None],
         on_end: Callable[[CallError | None], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Begins it. Raises CallError."""
         if not connection.can_take:
             raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)

@@ -64,9 +64,7 @@ class HTTPConnect:
         self._proxy = proxy
         self._events = events
 
-    async def __call__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
-    ) -> UpgradedConnection:  # fmt: skip
+    async def __call__(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
         target, began = host_port(host, port), monotonic()
         self._events.started()
         try:

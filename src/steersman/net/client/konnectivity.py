@@ -33,9 +33,7 @@ CLOSE_TIMEOUT: Final = 10.0
 
 DIAL_REQUEST, DIAL_RESPONSE, CLOSE_REQUEST, CLOSE_RESPONSE, DATA, DIAL_CLOSE = range(6)
 """What a packet is (PacketType); its content is the field of the next but one higher number."""
-_CONTENT: Final = {
-    DIAL_REQUEST: 2, DIAL_RESPONSE: 3, DATA: 4, CLOSE_REQUEST: 5, CLOSE_RESPONSE: 6, DIAL_CLOSE: 7,
-}  # fmt: skip
+_CONTENT: Final = {DIAL_REQUEST: 2, DIAL_RESPONSE: 3, DATA: 4, CLOSE_REQUEST: 5, CLOSE_RESPONSE: 6, DIAL_CLOSE: 7}
 
 Fields = Mapping[int, list[proto.Value]]
 
@@ -61,9 +59,7 @@ class Konnectivity:
         self._events = events
         self._open: Final[set[asyncio.Task[None]]] = set()
 
-    async def __call__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
-    ) -> UpgradedConnection:  # fmt: skip
+    async def __call__(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
         target, began = host_port(host, port), monotonic()
         self._events.started()
         tunnel = _Tunnel(self._path)

@@ -25,10 +25,17 @@ class OwnServer:
         """There is nothing to close."""
 
     async def send(
-        self, _: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        self,
+        _: Address,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+        *,
+        chunked: bool = False,
+        whole: bytes = b"",
         again: bool | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """The answer. Raises BadAnswer if there is none."""
         fields = [(lower(name), value) for name, value in headers if lower(name) != "host"]
         try:

@@ -30,8 +30,9 @@ class ProxyEnvironment:
 
     def __init__(self, variables: Mapping[str, str] = os.environ) -> None:
         self._of_scheme = {
-            "http": _proxy(_either(variables, "HTTP_PROXY")), "https": _proxy(_either(variables, "HTTPS_PROXY"))
-        }  # fmt: skip
+            "http": _proxy(_either(variables, "HTTP_PROXY")),
+            "https": _proxy(_either(variables, "HTTPS_PROXY")),
+        }
         if variables.get("REQUEST_METHOD"):  # what a client of a CGI program sends as the field Proxy
             self._of_scheme["http"] = None
         self._direct = [] if not any(self._of_scheme.values()) else list(_exceptions(_either(variables, "NO_PROXY")))
@@ -61,9 +62,7 @@ def _proxy(text: str) -> Proxy | None:
     if url is None or url.scheme not in _PORTS or not url.hostname:
         return None
     user = None if url.username is None else unquote(url.username)
-    return Proxy(
-        url.hostname, url.port or _PORTS[url.scheme], url.scheme == "https", user, unquote(url.password or "")
-    )  # fmt: skip
+    return Proxy(url.hostname, url.port or _PORTS[url.scheme], url.scheme == "https", user, unquote(url.password or ""))
 
 
 def _split(text: str) -> SplitResult | None:

@@ -58,10 +58,17 @@ class Sender(Protocol):
         """Lets go of what is kept for further requests."""
 
     async def send(
-        self, address: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        self,
+        address: Address,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+        *,
+        chunked: bool = False,
+        whole: bytes = b"",
         again: bool | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """See Transport."""
         ...
 
@@ -84,10 +91,16 @@ class Transport:
     """
 
     def __init__(
-        self, tls: ClientTLS, server_name: str = "", proxies: ProxyEnvironment | None = None, *,
-        protocols: Protocols = HTTP1, locate: Locate | None = None, nearby: Nearby | None = None,
+        self,
+        tls: ClientTLS,
+        server_name: str = "",
+        proxies: ProxyEnvironment | None = None,
+        *,
+        protocols: Protocols = HTTP1,
+        locate: Locate | None = None,
+        nearby: Nearby | None = None,
         leave: Dial | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._tls = tls
         self._server_name = server_name
         self._proxies = proxies or ProxyEnvironment()
@@ -110,10 +123,17 @@ class Transport:
         self._kept.clear()
 
     async def send(
-        self, address: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        self,
+        address: Address,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+        *,
+        chunked: bool = False,
+        whole: bytes = b"",
         again: bool | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """The answer, its head read. Closing it gives the connection back, if it can carry another request.
 
         A body is given in pieces, or as a `whole`. `again` says whether the request may be sent twice, which happens

@@ -21,7 +21,7 @@ _MOST_HEAD_BYTES: Final = 16 << 10
 
 async def dial_through(
     proxy: Proxy, address: tuple[str, int], tls: ssl.SSLContext, server_name: str
-) -> UpgradedConnection:  # fmt: skip
+) -> UpgradedConnection:
     """Connects to `address` by way of the proxy, with TLS to the server there. Raises DialError."""
     return await _dial(proxy, tls, server_name, partial(_connect, proxy, address))
 
@@ -33,7 +33,7 @@ async def dial_proxy(proxy: Proxy) -> UpgradedConnection:
 
 async def _dial(
     proxy: Proxy, tls: ssl.SSLContext | None = None, server_name: str = "", before_tls: BeforeTLS | None = None
-) -> UpgradedConnection:  # fmt: skip
+) -> UpgradedConnection:
     if proxy.secure:
         raise DialError("proxyconnect tcp: proxies are spoken to without TLS only")
     try:

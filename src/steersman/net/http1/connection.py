@@ -26,9 +26,30 @@ class Http1Connection(Receiver):
     """One connection."""
 
     # with more than 30 attributes a dict would make each access slower
-    __slots__ = ("_after_post", "_at", "_body", "_closing_since", "_current", "_deaf", "_discarded", "_heads", "_input",
-                 "_later", "_leaving_since", "_line_checked", "_paused", "_peer", "_put_off", "_reading", "_searched",
-                 "_served", "_upgraded", "_waiting", "_waiting_since", "_working")  # fmt: skip
+    __slots__ = (
+        "_after_post",
+        "_at",
+        "_body",
+        "_closing_since",
+        "_current",
+        "_deaf",
+        "_discarded",
+        "_heads",
+        "_input",
+        "_later",
+        "_leaving_since",
+        "_line_checked",
+        "_paused",
+        "_peer",
+        "_put_off",
+        "_reading",
+        "_searched",
+        "_served",
+        "_upgraded",
+        "_waiting",
+        "_waiting_since",
+        "_working",
+    )
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)

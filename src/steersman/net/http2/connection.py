@@ -616,9 +616,17 @@ class Http2Connection(Http2Output):
         self._widen(stream, increment, StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "window too large"))
 
     _ON_FRAME: Final = (
-        _on_data, _on_headers, _on_priority, _on_rst_stream, _on_settings, _on_push_promise, _on_ping, _on_goaway,
-        _on_window_update, _on_continuation,
-    )  # fmt: skip
+        _on_data,
+        _on_headers,
+        _on_priority,
+        _on_rst_stream,
+        _on_settings,
+        _on_push_promise,
+        _on_ping,
+        _on_goaway,
+        _on_window_update,
+        _on_continuation,
+    )
     """By type."""
 
     def _widen(self, stream: Http2Stream, increment: int, too_wide: Exception) -> None:

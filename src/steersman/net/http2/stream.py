@@ -66,10 +66,32 @@ class Http2Stream:
     """
 
     __slots__ = (
-        "_drain_waiters", "_head", "_head_ends", "_no_body", "_offset", "_sink", "body", "buffered", "closed",
-        "connection", "ended", "id", "local_closed", "parked", "pending", "queued", "received", "recv_window",
-        "remote_closed", "request", "responded", "task", "unacknowledged", "wants_continue", "window",
-    )  # fmt: skip
+        "_drain_waiters",
+        "_head",
+        "_head_ends",
+        "_no_body",
+        "_offset",
+        "_sink",
+        "body",
+        "buffered",
+        "closed",
+        "connection",
+        "ended",
+        "id",
+        "local_closed",
+        "parked",
+        "pending",
+        "queued",
+        "received",
+        "recv_window",
+        "remote_closed",
+        "request",
+        "responded",
+        "task",
+        "unacknowledged",
+        "wants_continue",
+        "window",
+    )
 
     def __init__(self, connection: Carrier, stream_id: int, window: int, body: IncomingBody | EmptyBody):
         self.connection = connection
@@ -238,8 +260,13 @@ class Http2Stream:
         if self.ended or self.closed or not size:
             return
         connection = self.connection
-        if self.queued or size > self.window or size > connection.window or size > connection.max_frame \
-                or connection.blocked:  # fmt: skip
+        if (
+            self.queued
+            or size > self.window
+            or size > connection.window
+            or size > connection.max_frame
+            or connection.blocked
+        ):
             self.pending.append(data)
             self.buffered += size
             if not self.queued:

@@ -80,11 +80,16 @@ def terminate(one: ContainerLook, code: int, reason: str, at: float, message: st
     """Has a container be one that has ended, and has left a message behind."""
     status = one.status
     running = status.state.running
-    status.state = ContainerState(terminated=ContainerStateTerminated(
-        exit_code=code, reason=reason or ("Error" if code else "Completed"),
-        started_at=None if running is None else running.started_at, finished_at=time_of(at),
-        container_id=status.container_id, message=message,
-    ))  # fmt: skip
+    status.state = ContainerState(
+        terminated=ContainerStateTerminated(
+            exit_code=code,
+            reason=reason or ("Error" if code else "Completed"),
+            started_at=None if running is None else running.started_at,
+            finished_at=time_of(at),
+            container_id=status.container_id,
+            message=message,
+        )
+    )
     status.ready = status.started = False
     one.remember(ended=exact(at))
     if one.look.place.shared is not None:

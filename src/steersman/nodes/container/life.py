@@ -88,16 +88,28 @@ def renew(one: ContainerLook) -> None:
     one.tell("Normal", "Killing", f"Container {container.name} resize requires restart")
     if look.place.shared is not None:
         look.place.shared.has_ended(status.container_id, look.now)
-    status.last_state = ContainerState(terminated=ContainerStateTerminated(
-        exit_code=TERMINATED, reason="Error", started_at=running.started_at,
-        finished_at=time_of(look.now), container_id=status.container_id,
-    ))  # fmt: skip
+    status.last_state = ContainerState(
+        terminated=ContainerStateTerminated(
+            exit_code=TERMINATED,
+            reason="Error",
+            started_at=running.started_at,
+            finished_at=time_of(look.now),
+            container_id=status.container_id,
+        )
+    )
     status.restart_count += 1
     error = images.refused(image_name(container.image), "") if is_missing(one) else ""
     obtained = images.obtain(
-        container.image, container.image_pull_policy, error=error, is_present=True, takes=0.0, before=None,
-        since=None, reason="", now=look.now,
-    )  # fmt: skip
+        container.image,
+        container.image_pull_policy,
+        error=error,
+        is_present=True,
+        takes=0.0,
+        before=None,
+        since=None,
+        reason="",
+        now=look.now,
+    )
     for each in obtained.happened:
         one.tell(*each)
     create(one)
@@ -146,10 +158,14 @@ def _tell_of_unknown(one: ContainerLook) -> None:
     if not behaves.not_simulated:
         return
     does = "runs until it is stopped" if behaves.runs_for is None else f"ends with {behaves.exit_code}"
-    one.tell("Normal", "NotSimulated", (
-        f'program "{behaves.not_simulated}" is not simulated: the container {does}; annotations of the pod say what it '
-        f"does instead ({PREFIX}run-for, {PREFIX}exit-code, {PREFIX}logs)"
-    ))  # fmt: skip
+    one.tell(
+        "Normal",
+        "NotSimulated",
+        (
+            f'program "{behaves.not_simulated}" is not simulated: the container {does}; annotations of the pod say what it '
+            f"does instead ({PREFIX}run-for, {PREFIX}exit-code, {PREFIX}logs)"
+        ),
+    )
 
 
 def _start_again(one: ContainerLook) -> bool:

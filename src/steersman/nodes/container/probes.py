@@ -153,9 +153,7 @@ def _of_hooks(container: AnyContainer, status: ContainerStatus, memory: Memory) 
         yield Wanted(container, status, PRE_STOP, before.exec.command, stop.container_id)
 
 
-def _of_probes(
-    container: AnyContainer, status: ContainerStatus, memory: Memory, now: float
-) -> Iterator[Wanted]:  # fmt: skip
+def _of_probes(container: AnyContainer, status: ContainerStatus, memory: Memory, now: float) -> Iterator[Wanted]:
     running = status.state.running
     assert running is not None
     started = moment_of(running.started_at, memory.began)

@@ -82,10 +82,16 @@ def _has_image(one: ContainerLook, error: str) -> bool:
     look, container, status, memory = one.look, one.container, one.status, one.memory
     full_name = image_name(container.image)
     found = images.obtain(
-        container.image, container.image_pull_policy, error=error, is_present=full_name in look.place.images,
-        takes=one.behaves.pull_time, before=memory.pulls, since=memory.pulling_since,
-        reason=status.state.waiting.reason if status.state.waiting is not None else "", now=look.now,
-    )  # fmt: skip
+        container.image,
+        container.image_pull_policy,
+        error=error,
+        is_present=full_name in look.place.images,
+        takes=one.behaves.pull_time,
+        before=memory.pulls,
+        since=memory.pulling_since,
+        reason=status.state.waiting.reason if status.state.waiting is not None else "",
+        now=look.now,
+    )
     one.remember(pulls=found.pulls, pulling_since=found.pulling_since)
     for each in found.happened:
         one.tell(*each)

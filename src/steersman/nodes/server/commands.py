@@ -108,11 +108,13 @@ async def _execute(asked: Asked, words: list[str], streams: Streams, wanted: Wan
         return Finished(await _run(asked, words, streams, wanted))
     except _NotFound as error:
         name = asked.status.container_id.rpartition("/")[2] if asked.status is not None else ""
-        return Finished(error=(
-            f'error executing command in container: failed to exec in container: failed to start exec "{name}": '
-            "OCI runtime exec failed: exec failed: unable to start container process: "
-            f'exec: "{error}": executable file not found in $PATH: unknown'
-        ))  # fmt: skip
+        return Finished(
+            error=(
+                f'error executing command in container: failed to exec in container: failed to start exec "{name}": '
+                "OCI runtime exec failed: exec failed: unable to start container process: "
+                f'exec: "{error}": executable file not found in $PATH: unknown'
+            )
+        )
 
 
 async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
@@ -143,9 +145,13 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     assert status is not None
     kubelet = asked.kubelet
     world = await world_in(
-        kubelet.client, kubelet.containers, asked.pod, asked.container, status,
+        kubelet.client,
+        kubelet.containers,
+        asked.pod,
+        asked.container,
+        status,
         allocatable=kubelet.node.template.allocatable,
-    )  # fmt: skip
+    )
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS
     share = kubelet.containers.shares.of(asked.pod.metadata.namespace)

@@ -81,8 +81,9 @@ class LogOptions:
         begins = None if seconds is None else now - _duration(seconds)
         if since:
             begins = times.parse(since).timestamp()
-        return cls(flag("follow"), flag("previous"), flag("timestamps"), number("tailLines"), begins,
-                   number("limitBytes"))  # fmt: skip
+        return cls(
+            flag("follow"), flag("previous"), flag("timestamps"), number("tailLines"), begins, number("limitBytes")
+        )
 
 
 def _duration(seconds: int) -> float:
@@ -277,9 +278,13 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     shared = asked.kubelet.containers.contents.known(pod)
     start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
-        of_files={} if start is None else start.variables, tokens=False,
-    )  # fmt: skip
+        asked.kubelet.client,
+        pod,
+        container,
+        allocatable=asked.kubelet.node.template.allocatable,
+        of_files={} if start is None else start.variables,
+        tokens=False,
+    )
     if start is not None:
         world.files.update(start.files)
     world.processes = processes_of(pod, container)

@@ -33,9 +33,9 @@ def pods(kubelet: Kubelet, request: Request) -> Response:
 
 def running_pods(kubelet: Kubelet, request: Request) -> Response:
     """Those of which something runs."""
-    return _pod_list([
-        each for each in kubelet.all_pods() if any(is_running(each, one.name) for one in each.spec.containers or ())
-    ])  # fmt: skip
+    return _pod_list(
+        [each for each in kubelet.all_pods() if any(is_running(each, one.name) for one in each.spec.containers or ())]
+    )
 
 
 def _pod_list(found: Any) -> Response:
@@ -52,16 +52,30 @@ def _json(value: Any) -> Response:
 def configz(kubelet: Kubelet, request: Request) -> Response:
     """The configuration that a kubelet like this one would have."""
     node = kubelet.node
-    return _json({"kubeletconfig": {
-        "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "port": node.template.kubelet_port,
-        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
-        "authorization": {"mode": "AlwaysAllow"}, "enableServer": True, "syncFrequency": "1m0s",
-        "clusterDomain": "cluster.local", "nodeStatusUpdateFrequency": "10s", "nodeStatusReportFrequency": "5m0s",
-        "nodeLeaseDurationSeconds": 40, "maxPods": int(node.template.capacity.get("pods", "110")),
-        "podCIDR": str(node.pod_cidr), "cgroupDriver": "systemd", "enableDebuggingHandlers": True,
-        "containerLogMaxSize": "10Mi", "containerLogMaxFiles": 5, "failSwapOn": True,
-    }})  # fmt: skip
+    return _json(
+        {
+            "kubeletconfig": {
+                "kind": "KubeletConfiguration",
+                "apiVersion": "kubelet.config.k8s.io/v1beta1",
+                "port": node.template.kubelet_port,
+                "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
+                "authorization": {"mode": "AlwaysAllow"},
+                "enableServer": True,
+                "syncFrequency": "1m0s",
+                "clusterDomain": "cluster.local",
+                "nodeStatusUpdateFrequency": "10s",
+                "nodeStatusReportFrequency": "5m0s",
+                "nodeLeaseDurationSeconds": 40,
+                "maxPods": int(node.template.capacity.get("pods", "110")),
+                "podCIDR": str(node.pod_cidr),
+                "cgroupDriver": "systemd",
+                "enableDebuggingHandlers": True,
+                "containerLogMaxSize": "10Mi",
+                "containerLogMaxFiles": 5,
+                "failSwapOn": True,
+            }
+        }
+    )
 
 
 # Statistics
@@ -95,8 +109,10 @@ def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
     ]
     return {
         "podRef": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
-        "startTime": pod.status.start_time, "containers": containers, **_parts(total_of(parts, moment), now),
-    }  # fmt: skip
+        "startTime": pod.status.start_time,
+        "containers": containers,
+        **_parts(total_of(parts, moment), now),
+    }
 
 
 def _parts(usage: Total, now: str) -> dict[str, Any]:
@@ -116,28 +132,39 @@ def metrics(kubelet: Kubelet, request: Request) -> Response:
     containers = sum(len(usage_of(each)) for each in found)
     lines = [
         "# HELP kubelet_node_name [ALPHA] The node's name. The count is always 1.",
-        "# TYPE kubelet_node_name gauge", f'kubelet_node_name{{node="{kubelet.node.name}"}} 1',
+        "# TYPE kubelet_node_name gauge",
+        f'kubelet_node_name{{node="{kubelet.node.name}"}} 1',
         "# HELP kubelet_running_pods [ALPHA] Number of pods that have a running pod sandbox",
-        "# TYPE kubelet_running_pods gauge", f"kubelet_running_pods {running}",
+        "# TYPE kubelet_running_pods gauge",
+        f"kubelet_running_pods {running}",
         "# HELP kubelet_running_containers [ALPHA] Number of containers currently running",
         "# TYPE kubelet_running_containers gauge",
         f'kubelet_running_containers{{container_state="running"}} {containers}',
-    ]  # fmt: skip
+    ]
     return _exposed(lines)
 
 
-_HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({
-    "container_cpu_usage_seconds_total":
-        ("counter", "[STABLE] Cumulative cpu time consumed by the container in core-seconds"),
-    "container_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the container in bytes"),
-    "container_start_time_seconds": ("gauge", "[STABLE] Start time of the container since unix epoch in seconds"),
-    "node_cpu_usage_seconds_total": ("counter", "[STABLE] Cumulative cpu time consumed by the node in core-seconds"),
-    "node_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the node in bytes"),
-    "pod_cpu_usage_seconds_total": ("counter", "[STABLE] Cumulative cpu time consumed by the pod in core-seconds"),
-    "pod_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the pod in bytes"),
-    "resource_scrape_error":
-        ("gauge", "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise"),
-})  # fmt: skip
+_HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "container_cpu_usage_seconds_total": (
+            "counter",
+            "[STABLE] Cumulative cpu time consumed by the container in core-seconds",
+        ),
+        "container_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the container in bytes"),
+        "container_start_time_seconds": ("gauge", "[STABLE] Start time of the container since unix epoch in seconds"),
+        "node_cpu_usage_seconds_total": (
+            "counter",
+            "[STABLE] Cumulative cpu time consumed by the node in core-seconds",
+        ),
+        "node_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the node in bytes"),
+        "pod_cpu_usage_seconds_total": ("counter", "[STABLE] Cumulative cpu time consumed by the pod in core-seconds"),
+        "pod_memory_working_set_bytes": ("gauge", "[STABLE] Current working set of the pod in bytes"),
+        "resource_scrape_error": (
+            "gauge",
+            "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise",
+        ),
+    }
+)
 """Of `/metrics/resource`, by name."""
 
 
@@ -177,9 +204,18 @@ def _exposed(lines: list[str]) -> Response:
     return Response(200, [_METRICS], ("\n".join(lines) + "\n").encode())
 
 
-PAGES: Final[Mapping[str, Callable[[Kubelet, Request], Response]]] = MappingProxyType({
-    "configz": configz, "healthz": healthz, "healthz/log": healthz, "healthz/ping": healthz,
-    "healthz/syncloop": healthz, "metrics": metrics, "metrics/resource": resource_metrics, "pods": pods,
-    "runningpods": running_pods, "stats/summary": stats_summary,
-})  # fmt: skip
+PAGES: Final[Mapping[str, Callable[[Kubelet, Request], Response]]] = MappingProxyType(
+    {
+        "configz": configz,
+        "healthz": healthz,
+        "healthz/log": healthz,
+        "healthz/ping": healthz,
+        "healthz/syncloop": healthz,
+        "metrics": metrics,
+        "metrics/resource": resource_metrics,
+        "pods": pods,
+        "runningpods": running_pods,
+        "stats/summary": stats_summary,
+    }
+)
 """By path."""

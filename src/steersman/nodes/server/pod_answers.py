@@ -41,18 +41,31 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
     metadata = pod.metadata
     if "application/json" in request.headers.get("accept", ""):
         told = {
-            "hostname": name, "namespace": metadata.namespace, "pod": metadata.name, "node": pod.spec.node_name,
-            "ip": pod.status.pod_ip, "port": port, "method": request.method, "target": target, "host": request.host,
+            "hostname": name,
+            "namespace": metadata.namespace,
+            "pod": metadata.name,
+            "node": pod.spec.node_name,
+            "ip": pod.status.pod_ip,
+            "port": port,
+            "method": request.method,
+            "target": target,
+            "host": request.host,
             "headers": {key: value for key, value in request.headers.items() if key not in _WITHOUT},
             "body": body.decode(errors="replace"),
-        }  # fmt: skip
+        }
         return Response(200, [("content-type", "application/json")], msgspec.json.encode(told))
     lines = [
-        f"Hostname: {name}", f"Pod: {metadata.namespace}/{metadata.name}", f"Node: {pod.spec.node_name}",
-        f"Address: {pod.status.pod_ip}:{port}", "", f"{request.method} {target} HTTP/{request.version}",
-        f"Host: {request.host}", *(f"{key}: {value}" for key, value in request.headers.items() if key not in _WITHOUT),
-        "", body.decode(errors="replace"),
-    ]  # fmt: skip
+        f"Hostname: {name}",
+        f"Pod: {metadata.namespace}/{metadata.name}",
+        f"Node: {pod.spec.node_name}",
+        f"Address: {pod.status.pod_ip}:{port}",
+        "",
+        f"{request.method} {target} HTTP/{request.version}",
+        f"Host: {request.host}",
+        *(f"{key}: {value}" for key, value in request.headers.items() if key not in _WITHOUT),
+        "",
+        body.decode(errors="replace"),
+    ]
     return text(200, "\n".join(lines).rstrip("\n") + "\n")
 
 

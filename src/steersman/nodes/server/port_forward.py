@@ -51,9 +51,7 @@ def _failure(pod: Pod, port: int, error: Exception) -> bytes:
     return f"error forwarding port {port} to pod {metadata.name}, uid {metadata.uid}: {error}".encode()
 
 
-async def _join(
-    kubelet: Kubelet, pod: Pod, port: int, *, incoming: AsyncIterator[bytes], write: Write
-) -> None:  # fmt: skip
+async def _join(kubelet: Kubelet, pod: Pod, port: int, *, incoming: AsyncIterator[bytes], write: Write) -> None:
     """Passes bytes on both ways between a client and a port, until the port or both have ended.
 
     Raises DialError, ConnectionResetError, and what the client's side raises.
@@ -156,8 +154,10 @@ def _websocket(kubelet: Kubelet, pod: Pod, request: Request, query: Query) -> Re
 async def _over_websocket(kubelet: Kubelet, pod: Pod, ports: list[int], connection: Upgraded) -> None:
     client = await open_messages(connection, MOST_MESSAGE)
     incoming = [_Incoming() for _ in ports]
-    tasks = [asyncio.create_task(_channel(kubelet, pod, port, client, number, incoming[number]))
-             for number, port in enumerate(ports)]  # fmt: skip
+    tasks = [
+        asyncio.create_task(_channel(kubelet, pod, port, client, number, incoming[number]))
+        for number, port in enumerate(ports)
+    ]
     try:
         while (message := await client.receive()) is not None:
             if message and not message[0] % 2 and message[0] // 2 < len(ports):

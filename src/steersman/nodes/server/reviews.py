@@ -72,9 +72,9 @@ def _discovery(parts: list[str]) -> Response | None:
         return None
     if parts[0] == "openapi" or len(parts) != _PATH_PARTS:
         return Response(404, [("content-type", "text/plain; charset=utf-8")], b"404 page not found\n")
-    return _json({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{parts[1]}/{parts[2]}", "resources": [],
-    })  # fmt: skip
+    return _json(
+        {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{parts[1]}/{parts[2]}", "resources": []}
+    )
 
 
 def _json(plain: dict[str, Any]) -> Response:

@@ -48,9 +48,13 @@ class NodeServers:
     of the machine that this runs on, or that it can reach."""
 
     def __init__(
-        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False,
+        self,
+        nodes: Sequence[SimulatedNode],
+        containers: Containers,
+        *,
+        serves_local: bool = False,
         answers_webhooks: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.containers: Final = containers
         self._nodes: dict[str, SimulatedNode] = {}
         self._by_range: dict[int, SimulatedNode] = {}
@@ -114,7 +118,7 @@ class NodeServers:
 
     async def _connect_to_kubelet(
         self, node: SimulatedNode, port: int, tls: ssl.SSLContext | None, server_name: str
-    ) -> UpgradedConnection:  # fmt: skip
+    ) -> UpgradedConnection:
         """Raises DialError."""
         if node.unreachable:
             raise _dial_error(node.address, port, "no route to host")
@@ -126,9 +130,7 @@ class NodeServers:
         except AddressValueError:
             return None
 
-    async def _connect(
-        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
-    ) -> UpgradedConnection:  # fmt: skip
+    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
         """Raises DialError, in Go's words."""
         node = self._nodes.get(host)
         if node is not None and port == node.template.kubelet_port:

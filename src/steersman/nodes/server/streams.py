@@ -76,13 +76,24 @@ class Finished:
         if self.error:
             message = f"Internal error occurred: {self.error}"
             details = {"causes": [{"message": self.error}]}
-            return {"metadata": {}, "status": "Failure", "message": message, "reason": "InternalError",
-                    "details": details, "code": 500}  # fmt: skip
+            return {
+                "metadata": {},
+                "status": "Failure",
+                "message": message,
+                "reason": "InternalError",
+                "details": details,
+                "code": 500,
+            }
         if self.exit_code:
             message = f"command terminated with non-zero exit code: command terminated with exit code {self.exit_code}"
             causes = [{"reason": "ExitCode", "message": str(self.exit_code)}]
-            return {"metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode",
-                    "details": {"causes": causes}}  # fmt: skip
+            return {
+                "metadata": {},
+                "status": "Failure",
+                "message": message,
+                "reason": "NonZeroExitCode",
+                "details": {"causes": causes},
+            }
         return {"metadata": {}, "status": "Success"}
 
     def encoded(self, *, with_status: bool) -> bytes:
@@ -133,8 +144,11 @@ def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
         return text(400, "unable to upgrade: header X-Stream-Protocol-Version does not exist in request\n")
     chosen = next((each for each in offered if each in known), "")
     if not chosen:
-        refusal = text(403, f"unable to upgrade: unable to negotiate protocol: client supports [{' '.join(offered)}], "
-                            f"server accepts [{' '.join(known)}]\n")  # fmt: skip
+        refusal = text(
+            403,
+            f"unable to upgrade: unable to negotiate protocol: client supports [{' '.join(offered)}], "
+            f"server accepts [{' '.join(known)}]\n",
+        )
         refusal.headers += [("x-accepted-stream-protocol-versions", each) for each in known]
         return refusal
     return chosen
@@ -205,7 +219,7 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
 
 async def _run_on(
     complete: asyncio.Event, streams: dict[str, Stream], wanted: Wanted, run: Run, *, with_status: bool
-) -> None:  # fmt: skip
+) -> None:
     async with asyncio.timeout(_CREATION_TIMEOUT):
         await complete.wait()
     finished = await run(_Spdy(streams), wanted)

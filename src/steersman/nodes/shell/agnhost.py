@@ -16,10 +16,19 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import Course, Missing, Wait, World, Write, line
 
-_ASKERS: Final = frozenset({
-    "audit-proxy", "connect", "dns-server-list", "dns-suffix", "inclusterclient", "mtlsclient", "nonewprivs",
-    "openidmetadata", "resource-consumer-controller",
-})  # fmt: skip
+_ASKERS: Final = frozenset(
+    {
+        "audit-proxy",
+        "connect",
+        "dns-server-list",
+        "dns-suffix",
+        "inclusterclient",
+        "mtlsclient",
+        "nonewprivs",
+        "openidmetadata",
+        "resource-consumer-controller",
+    }
+)
 """Commands that look at what is not there: other servers, the kernel."""
 _NEW: Final = b"mount-tester new file\n"
 _NEW_FILES: Final = (0o644, 0o666, 0o660, 0o777)

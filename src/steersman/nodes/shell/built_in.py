@@ -141,11 +141,30 @@ def where(shell: Expansion, rest: list[str]) -> Course:
     return code
 
 
-BUILT_IN: Final[Mapping[str, Callable[[Expansion, list[str]], Course]]] = MappingProxyType({
-    "exit": _exit, "return": _return, "break": _break, "continue": _continue,
-    "export": _export, "readonly": _export, "local": _local, "declare": _local,
-    "unset": _unset, "set": _set, "shift": _shift, "trap": _trap, "umask": _ignored,
-    "ulimit": _ignored, "alias": _ignored, "wait": _wait, "eval": _eval, ".": _source,
-    "source": _source, "read": _read_line, "type": where, "which": where,
-})  # fmt: skip
+BUILT_IN: Final[Mapping[str, Callable[[Expansion, list[str]], Course]]] = MappingProxyType(
+    {
+        "exit": _exit,
+        "return": _return,
+        "break": _break,
+        "continue": _continue,
+        "export": _export,
+        "readonly": _export,
+        "local": _local,
+        "declare": _local,
+        "unset": _unset,
+        "set": _set,
+        "shift": _shift,
+        "trap": _trap,
+        "umask": _ignored,
+        "ulimit": _ignored,
+        "alias": _ignored,
+        "wait": _wait,
+        "eval": _eval,
+        ".": _source,
+        "source": _source,
+        "read": _read_line,
+        "type": where,
+        "which": where,
+    }
+)
 """By name."""

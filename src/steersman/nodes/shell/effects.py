@@ -188,9 +188,9 @@ class World:
     """Seconds since 1970."""
     files: MutableMapping[str, bytes] = field(default_factory=dict)
     """By absolute path; a folder that was made is an empty one whose path ends with a slash."""
-    folders: frozenset[str] = frozenset({
-        "/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var",
-    })  # fmt: skip
+    folders: frozenset[str] = frozenset(
+        {"/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"}
+    )
     folder: str = "/"
     modes: MutableMapping[str, int] = field(default_factory=dict)
     """Permission bits by absolute path, of files that have not 0644 and folders that have not 0755."""
@@ -354,9 +354,11 @@ class World:
     def _is_folder(self, path: str) -> bool:
         below = path.rstrip("/") + "/"
         return (
-            path in self.folders or below in self.files or any(each.startswith(below) for each in self.folders)
+            path in self.folders
+            or below in self.files
+            or any(each.startswith(below) for each in self.folders)
             or any(each.startswith(below) for each in self.files)
-        )  # fmt: skip
+        )
 
     def mode_of(self, path: str) -> int | None:
         """Return the mode of a file or folder, its kind included, or of what a link leads to; None if there is none."""

@@ -151,9 +151,7 @@ class Expansion:
                 found.append(pieces)
         return (yield from self._matched(found))
 
-    def _split(
-        self, text: str, found: list[str | Pieces], pieces: Pieces, *, begun: bool
-    ) -> Work[tuple[Pieces, bool]]:  # fmt: skip
+    def _split(self, text: str, found: list[str | Pieces], pieces: Pieces, *, begun: bool) -> Work[tuple[Pieces, bool]]:
         """Add the words of an unquoted text to those that are found; returns the pieces of the last word.
 
         A word that stands in the text as a whole is found as such: pieces of many words would be much garbage.

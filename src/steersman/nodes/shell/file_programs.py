@@ -36,8 +36,14 @@ _UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M
 _DISK: Final = 1 << 30
 """KiB of each file system, as `df` shows it."""
 _MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
-_LETTERS: Final = {"--all": "a", "--archive": "a", "--directory": "d", "--force": "f", "--recursive": "r",
-            "--symbolic": "s"}  # fmt: skip
+_LETTERS: Final = {
+    "--all": "a",
+    "--archive": "a",
+    "--directory": "d",
+    "--force": "f",
+    "--recursive": "r",
+    "--symbolic": "s",
+}
 _NO_FILE: Final = "No such file or directory"
 _NO_SPACE: Final = "No space left on device"
 
@@ -296,9 +302,10 @@ def _changed_mode(mode: int, said: str) -> int | None:
         found = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
         if found is None:
             return None
-        bits = sum({"r": 4, "w": 2, "x": 1, "X": 1}[letter] for letter in set(found[3]) - {"X"} | (
-            {"x"} if "X" in found[3] else set()
-        ))  # fmt: skip
+        bits = sum(
+            {"r": 4, "w": 2, "x": 1, "X": 1}[letter]
+            for letter in set(found[3]) - {"X"} | ({"x"} if "X" in found[3] else set())
+        )
         for who, shift in (("u", 6), ("g", 3), ("o", 0)):
             if who not in found[1] and "a" not in found[1]:
                 continue
@@ -433,8 +440,11 @@ def df(world: World, words: list[str]) -> Course:
         place = absolute(world, paths[0])
         around = [each for each in mounted if place == each or place.startswith(f"{each.rstrip('/')}/")]
         mounted = {max(around, key=len): mounted[max(around, key=len)]}
-    yield line("Filesystem           Size      Used Available Use% Mounted on" if readable
-               else "Filesystem           1K-blocks      Used Available Use% Mounted on")  # fmt: skip
+    yield line(
+        "Filesystem           Size      Used Available Use% Mounted on"
+        if readable
+        else "Filesystem           1K-blocks      Used Available Use% Mounted on"
+    )
     for path, kind in mounted.items():
         yield from _looked(world)
         start = path.rstrip("/") + "/"
@@ -478,8 +488,17 @@ def status(world: World, words: list[str]) -> Course:
             return 1
         kind = "symbolic link" if is_link else "directory" if stat.S_ISDIR(mode) else "regular file"
         size = len((linked if is_link else world.read(place)) or b"")
-        shown = {"n": each, "s": str(size), "a": f"{stat.S_IMODE(mode):o}", "A": stat.filemode(mode), "F": kind,
-                 "u": str(world.identity.user), "g": str(world.identity.group), "U": "root", "G": "root"}  # fmt: skip
+        shown = {
+            "n": each,
+            "s": str(size),
+            "a": f"{stat.S_IMODE(mode):o}",
+            "A": stat.filemode(mode),
+            "F": kind,
+            "u": str(world.identity.user),
+            "g": str(world.identity.group),
+            "U": "root",
+            "G": "root",
+        }
 
         def put(found: re.Match[str], shown: dict[str, str] = shown) -> str:
             return shown.get(found[1], found[0])

@@ -83,8 +83,13 @@ def ps(world: World, words: list[str]) -> Course:
     yield line(" ".join(heads.get(each, each.upper()) for each in columns).rstrip())
     for each in (*known, own):
         user = _NAMES.get(each.user, str(each.user))
-        shown = {"pid": f"{each.number:>5}", "user": f"{user:<8}", "time": "0:00", "args": each.command,
-                 "comm": each.command.partition(" ")[0].rpartition("/")[2]}  # fmt: skip
+        shown = {
+            "pid": f"{each.number:>5}",
+            "user": f"{user:<8}",
+            "time": "0:00",
+            "args": each.command,
+            "comm": each.command.partition(" ")[0].rpartition("/")[2],
+        }
         yield line(" ".join(shown.get(column, "-") for column in columns).rstrip())
     return 0
 

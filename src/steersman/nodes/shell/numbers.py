@@ -108,8 +108,16 @@ def _applied(operator: str, left: int, right: int) -> int:
             return int(bool(left) and bool(right))
         case "||":
             return int(bool(left) or bool(right))
-    return int({"==": left == right, "!=": left != right, "<": left < right, ">": left > right,
-                "<=": left <= right, ">=": left >= right}[operator])  # fmt: skip
+    return int(
+        {
+            "==": left == right,
+            "!=": left != right,
+            "<": left < right,
+            ">": left > right,
+            "<=": left <= right,
+            ">=": left >= right,
+        }[operator]
+    )
 
 
 def _wrapped(value: int) -> int:

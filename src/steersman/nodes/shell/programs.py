@@ -138,8 +138,22 @@ def _date(world: World, words: list[str]) -> Course:
     if not form:
         yield line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
         return 0
-    parts = {"Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "M": "%M", "S": "%S", "F": "%Y-%m-%d", "T": "%H:%M:%S",
-             "Z": "UTC", "z": "+0000", "y": "%y", "b": "%b", "a": "%a", "j": "%j"}  # fmt: skip
+    parts = {
+        "Y": "%Y",
+        "m": "%m",
+        "d": "%d",
+        "H": "%H",
+        "M": "%M",
+        "S": "%S",
+        "F": "%Y-%m-%d",
+        "T": "%H:%M:%S",
+        "Z": "UTC",
+        "z": "+0000",
+        "y": "%y",
+        "b": "%b",
+        "a": "%a",
+        "j": "%j",
+    }
 
     def put(found: re.Match[str]) -> str:
         match found[1]:
@@ -255,8 +269,14 @@ def _holds(world: World, words: list[str]) -> bool:
             return left != right
         case [left, operator, right] if re.fullmatch("-?[0-9]{1,18}", left) and re.fullmatch("-?[0-9]{1,18}", right):
             one, two = int(left), int(right)
-            return {"-eq": one == two, "-ne": one != two, "-lt": one < two, "-le": one <= two, "-gt": one > two,
-                    "-ge": one >= two}.get(operator, False)  # fmt: skip
+            return {
+                "-eq": one == two,
+                "-ne": one != two,
+                "-lt": one < two,
+                "-le": one <= two,
+                "-gt": one > two,
+                "-ge": one >= two,
+            }.get(operator, False)
     return False
 
 
@@ -334,26 +354,80 @@ def _timeout(world: World, words: list[str]) -> Course:
 
 
 _OF_FILES: Final = frozenset({"-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"})
-PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
-    ":": _true, "[": _test, "[[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"),
-    "awk": text_programs.awk, "base64": _base64, "basename": file_programs.basename, "cat": text_programs.cat,
-    "cd": file_programs.cd, "chgrp": _true, "chmod": file_programs.chmod, "chown": _true, "cp": file_programs.cp,
-    "cut": text_programs.cut, "date": _date, "dd": file_programs.dd, "df": file_programs.df,
-    "dirname": file_programs.dirname, "du": file_programs.du, "echo": _echo, "env": _env, "expr": _expr,
-    "false": _false, "find": file_programs.find, "getent": getent, "grep": text_programs.grep,
-    "egrep": lambda world, words: text_programs.grep(world, ["-E", *words]),
-    "fgrep": lambda world, words: text_programs.grep(world, ["-F", *words]),
-    "head": text_programs.head, "hostname": hostname, "id": identity, "kill": _kill, "ln": links.ln,
-    "ls": file_programs.ls,
-    "md5sum": partial(_checksum, name="md5"), "mkdir": file_programs.mkdir, "mount": mount, "mv": file_programs.mv,
-    "nproc": nproc, "nslookup": nslookup, "pause": lambda world, words: _sleep(world, ["infinity"]),
-    "printenv": _printenv, "printf": _printf, "ps": ps, "pwd": file_programs.pwd,
-    "readlink": links.readlink, "realpath": links.real_path, "rm": file_programs.rm,
-    "rmdir": file_programs.rmdir, "sed": sed, "seq": _seq, "sha1sum": partial(_checksum, name="sha1"),
-    "sha256sum": partial(_checksum, name="sha256"), "sha512sum": partial(_checksum, name="sha512"), "sleep": _sleep,
-    "sort": text_programs.sort, "stat": file_programs.status, "sync": _true, "tail": text_programs.tail, "tar": tar,
-    "tee": text_programs.tee, "test": _test, "timeout": _timeout, "touch": file_programs.touch, "tr": text_programs.tr,
-    "true": _true, "uname": uname, "uniq": text_programs.uniq, "uptime": uptime, "wc": text_programs.wc,
-    "whoami": whoami,
-})  # fmt: skip
+PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
+    {
+        ":": _true,
+        "[": _test,
+        "[[": _test,
+        "agnhost": agnhost,
+        "agnhost-2": partial(agnhost, name="/agnhost-2"),
+        "awk": text_programs.awk,
+        "base64": _base64,
+        "basename": file_programs.basename,
+        "cat": text_programs.cat,
+        "cd": file_programs.cd,
+        "chgrp": _true,
+        "chmod": file_programs.chmod,
+        "chown": _true,
+        "cp": file_programs.cp,
+        "cut": text_programs.cut,
+        "date": _date,
+        "dd": file_programs.dd,
+        "df": file_programs.df,
+        "dirname": file_programs.dirname,
+        "du": file_programs.du,
+        "echo": _echo,
+        "env": _env,
+        "expr": _expr,
+        "false": _false,
+        "find": file_programs.find,
+        "getent": getent,
+        "grep": text_programs.grep,
+        "egrep": lambda world, words: text_programs.grep(world, ["-E", *words]),
+        "fgrep": lambda world, words: text_programs.grep(world, ["-F", *words]),
+        "head": text_programs.head,
+        "hostname": hostname,
+        "id": identity,
+        "kill": _kill,
+        "ln": links.ln,
+        "ls": file_programs.ls,
+        "md5sum": partial(_checksum, name="md5"),
+        "mkdir": file_programs.mkdir,
+        "mount": mount,
+        "mv": file_programs.mv,
+        "nproc": nproc,
+        "nslookup": nslookup,
+        "pause": lambda world, words: _sleep(world, ["infinity"]),
+        "printenv": _printenv,
+        "printf": _printf,
+        "ps": ps,
+        "pwd": file_programs.pwd,
+        "readlink": links.readlink,
+        "realpath": links.real_path,
+        "rm": file_programs.rm,
+        "rmdir": file_programs.rmdir,
+        "sed": sed,
+        "seq": _seq,
+        "sha1sum": partial(_checksum, name="sha1"),
+        "sha256sum": partial(_checksum, name="sha256"),
+        "sha512sum": partial(_checksum, name="sha512"),
+        "sleep": _sleep,
+        "sort": text_programs.sort,
+        "stat": file_programs.status,
+        "sync": _true,
+        "tail": text_programs.tail,
+        "tar": tar,
+        "tee": text_programs.tee,
+        "test": _test,
+        "timeout": _timeout,
+        "touch": file_programs.touch,
+        "tr": text_programs.tr,
+        "true": _true,
+        "uname": uname,
+        "uniq": text_programs.uniq,
+        "uptime": uptime,
+        "wc": text_programs.wc,
+        "whoami": whoami,
+    }
+)
 """By name; each is given what follows its name."""

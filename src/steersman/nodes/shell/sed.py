@@ -122,7 +122,7 @@ def _written(data: bytes) -> Work[None]:
 
 def _edited(
     world: World, source: Input, commands: list[_Command], write: Callable[[bytes], Work[None]], *, silent: bool
-) -> Course:  # fmt: skip
+) -> Course:
     """Run commands on each line. Raises OutOfMemory."""
     number = 0
     made = _Made(write)
@@ -165,7 +165,7 @@ class _Made:
 
 def _edit(
     world: World, commands: list[_Command], line: bytes, number: int, made: _Made, *, is_last: bool, silent: bool
-) -> Work[bool]:  # fmt: skip
+) -> Work[bool]:
     """Run commands on one line; returns True where no other line is read. Raises OutOfMemory."""
     text, end = (line[:-1], b"\n") if line.endswith(b"\n") else (line, b"")
     after: list[bytes] = []
@@ -219,10 +219,14 @@ def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[byt
         start, end = found.span()
         yield from world.spend(len(text) - at, lines=2 + len(command.parts))
         number += 1
-        made = [found[0]] if number < wanted else [
-            each if isinstance(each, bytes) else (found[each] or b"") if each <= command.pattern.groups else b""
-            for each in command.parts
-        ]  # fmt: skip
+        made = (
+            [found[0]]
+            if number < wanted
+            else [
+                each if isinstance(each, bytes) else (found[each] or b"") if each <= command.pattern.groups else b""
+                for each in command.parts
+            ]
+        )
         size += sum(map(len, made))
         if size + len(text) > MOST_BUFFERED:
             raise OutOfMemory

@@ -346,9 +346,7 @@ class Shell(Expansion):
         if period > 0:
             left_out = yield Repeated(period)
             if isinstance(left_out, int):
-                self.world.assign({
-                    name: str(int(variables[name]) + left_out * step) for name, step in steps.items()
-                })  # fmt: skip
+                self.world.assign({name: str(int(variables[name]) + left_out * step) for name, step in steps.items()})
         return 0
 
     def _for(self, loop: For) -> Course:

@@ -30,10 +30,17 @@ _FOLLOWED_EVERY: Final = 1.0
 _PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
 _COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
 _RANGE: Final = re.compile("([0-9]{1,9})?(-)?([0-9]{1,9})?", re.ASCII)
-_SETS: Final = MappingProxyType({
-    "[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:alpha:]": "A-Za-z", "[:alnum:]": "A-Za-z0-9",
-    "[:space:]": " \\t\\n\\r", "[:blank:]": " \\t",
-})  # fmt: skip
+_SETS: Final = MappingProxyType(
+    {
+        "[:upper:]": "A-Z",
+        "[:lower:]": "a-z",
+        "[:digit:]": "0-9",
+        "[:alpha:]": "A-Za-z",
+        "[:alnum:]": "A-Za-z0-9",
+        "[:space:]": " \\t\\n\\r",
+        "[:blank:]": " \\t",
+    }
+)
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"})
 
 
@@ -182,9 +189,11 @@ def grep(world: World, words: list[str]) -> Course:
     parts = [part for each in patterns for part in each.split("\n")]
     try:
         wanted = regular(
-            *(map(literal, parts) if "F" in flags else parts), extended="E" in flags or "P" in flags,
-            ignores_case="i" in flags, whole="x" if "x" in flags else "w" if "w" in flags else "",
-        )  # fmt: skip
+            *(map(literal, parts) if "F" in flags else parts),
+            extended="E" in flags or "P" in flags,
+            ignores_case="i" in flags,
+            whole="x" if "x" in flags else "w" if "w" in flags else "",
+        )
     except PatternError as error:
         yield Write(2, f"grep: bad regex '{patterns[0]}': {error}\n".encode(errors="replace"))
         return 2
@@ -283,7 +292,7 @@ def sort(world: World, words: list[str]) -> Course:
 
 def _merged(
     world: World, runs: list[list[bytes]], key: Callable[[bytes], tuple[float, bytes]], options: Options
-) -> Work[None]:  # fmt: skip
+) -> Work[None]:
     """Write runs of lines that are in order as one."""
     last: tuple[float, bytes] | None = None
     merged: Iterator[bytes] = merge(*runs, key=key, reverse="r" in options.flags)

@@ -181,9 +181,10 @@ def _refused(spec: Spec) -> Iterator[str]:
         yield f"spec.resourceRef: stages of {named} are not followed: only of Pod and Node"
     delay = spec.delay or Delay()
     sources = {
-        "weightFrom": spec.weight_from, "delay.durationFrom": delay.duration_from,
+        "weightFrom": spec.weight_from,
+        "delay.durationFrom": delay.duration_from,
         "delay.jitterDurationFrom": delay.jitter_duration_from,
-    }  # fmt: skip
+    }
     yield from (
         f"spec.{where}.cel is not evaluated" for where, each in sources.items() if each is not None and each.cel
     )
@@ -243,9 +244,9 @@ def steps_of(spec: Spec) -> tuple[Step, ...]:
         steps += (Step(patch=each) for each in next_.patches)
     elif next_.status_template:
         subresource = "status" if next_.status_subresource is None else next_.status_subresource
-        steps.append(Step(patch=Patch(
-            subresource, "status", next_.status_template, impersonation=next_.status_patch_as
-        )))  # fmt: skip
+        steps.append(
+            Step(patch=Patch(subresource, "status", next_.status_template, impersonation=next_.status_patch_as))
+        )
     if next_.delete:
         steps.append(Step(delete=True))
     return tuple(steps)

@@ -54,22 +54,28 @@ def _yaml(value: Value, *indents: Value) -> str:
 def _node_conditions() -> Value:
     return [
         {
-            "lastHeartbeatTime": None, "lastTransitionTime": None, "message": message, "reason": reason,
-            "status": status, "type": type_,
+            "lastHeartbeatTime": None,
+            "lastTransitionTime": None,
+            "message": message,
+            "reason": reason,
+            "status": status,
+            "type": type_,
         }
         for type_, status, reason, message in _CONDITIONS
-    ]  # fmt: skip
+    ]
 
 
-_OF_ALL: Final[Mapping[str, Function]] = MappingProxyType({
-    **SPRIG,
-    "NodeConditions": _node_conditions,
-    "Now": lambda: moment_text(times.moment()),
-    "Quote": _quote,
-    "StartTime": lambda: _STARTED,
-    "Version": lambda: VERSION,
-    "YAML": _yaml,
-})  # fmt: skip
+_OF_ALL: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        **SPRIG,
+        "NodeConditions": _node_conditions,
+        "Now": lambda: moment_text(times.moment()),
+        "Quote": _quote,
+        "StartTime": lambda: _STARTED,
+        "Version": lambda: VERSION,
+        "YAML": _yaml,
+    }
+)
 
 
 def _nothing(*_: Value) -> Value:
@@ -91,8 +97,10 @@ def functions_of_kind(kind: str) -> Mapping[str, Function]:
 def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:
     """What is known of a simulated node."""
     return {
-        "NodeIP": lambda: node.address, "NodeName": lambda: node.name, "NodePort": lambda: node.template.kubelet_port
-    }  # fmt: skip
+        "NodeIP": lambda: node.address,
+        "NodeName": lambda: node.name,
+        "NodePort": lambda: node.template.kubelet_port,
+    }
 
 
 def functions_of_pod(pod: Pod, nodes: Mapping[str, SimulatedNode]) -> Mapping[str, Function]:

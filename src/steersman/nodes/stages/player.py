@@ -67,9 +67,15 @@ class StagePlayer(Generic[O]):
     """
 
     def __init__(
-        self, client: Client, objects: Informer[O], lifecycle: Lifecycle, recorder: Recorder, *,
-        follows: Callable[[O], bool], functions: Callable[[O], Mapping[str, Function]],
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        objects: Informer[O],
+        lifecycle: Lifecycle,
+        recorder: Recorder,
+        *,
+        follows: Callable[[O], bool],
+        functions: Callable[[O], Mapping[str, Function]],
+    ) -> None:
         self._client = client
         self._objects: Informer[O] = objects
         self._resource: APIResource[O] = objects.resource

@@ -24,9 +24,13 @@ class StagePlayers:
     """`start`, then `await stop()`. Objects of unreachable nodes stay as they are until `returned` is called."""
 
     def __init__(
-        self, client: Client, informers: Informers, events: Broadcaster, nodes: Mapping[str, SimulatedNode],
+        self,
+        client: Client,
+        informers: Informers,
+        events: Broadcaster,
+        nodes: Mapping[str, SimulatedNode],
         stages: Stages,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pod_objects = informers.of(PODS)
         self._node_objects = informers.of(NODES)
         self._nodes = nodes
@@ -36,16 +40,22 @@ class StagePlayers:
         chance = by_chance(stages.random)
         if stages.pods is not None:
             self._pods = StagePlayer(
-                client, self._pod_objects, stages.pods, recorder,
+                client,
+                self._pod_objects,
+                stages.pods,
+                recorder,
                 follows=lambda pod: self._is_reachable(pod.spec.node_name),
                 functions=lambda pod: {**chance, **functions_of_pod(pod, nodes)},
-            )  # fmt: skip
+            )
         if stages.nodes is not None:
             self._of_nodes = StagePlayer(
-                client, self._node_objects, stages.nodes, recorder,
+                client,
+                self._node_objects,
+                stages.nodes,
+                recorder,
                 follows=lambda node: self._is_reachable(node.metadata.name),
                 functions=lambda node: {**chance, **functions_of_node(nodes[node.metadata.name])},
-            )  # fmt: skip
+            )
 
     @property
     def rule_pods(self) -> bool:

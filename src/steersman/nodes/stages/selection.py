@@ -58,8 +58,9 @@ class PreparedStage:
         self._delay = _seconds(delay.duration_milliseconds or 0), self._place(source_of(delay.duration_from))
         jitter = delay.jitter_duration_milliseconds
         self._jitter = (
-            None if jitter is None else _seconds(jitter), self._place(source_of(delay.jitter_duration_from))
-        )  # fmt: skip
+            None if jitter is None else _seconds(jitter),
+            self._place(source_of(delay.jitter_duration_from)),
+        )
         self.immediate: Final = bool(spec.immediate_next_stage)
         """Whether the next stage begins with what this one's patch has made, before the server tells of it."""
         self.steps: Final[tuple[PreparedStep, ...]] = tuple(

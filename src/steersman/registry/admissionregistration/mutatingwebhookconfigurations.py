@@ -44,7 +44,7 @@ class MutatingWebhookConfigurationStrategy(Strategy[MutatingWebhookConfiguration
 
     def validate_update(
         self, ctx: Context, new: MutatingWebhookConfiguration, old: MutatingWebhookConfiguration
-    ) -> Iterator[FieldError]:  # fmt: skip
+    ) -> Iterator[FieldError]:
         return validate_configuration_update(new, old)
 
     def warnings_on_create(self, ctx: Context, configuration: MutatingWebhookConfiguration) -> Iterator[str]:
@@ -52,7 +52,7 @@ class MutatingWebhookConfigurationStrategy(Strategy[MutatingWebhookConfiguration
 
     def warnings_on_update(
         self, ctx: Context, new: MutatingWebhookConfiguration, old: MutatingWebhookConfiguration
-    ) -> Iterator[str]:  # fmt: skip
+    ) -> Iterator[str]:
         return name_warnings(new.metadata.name)
 
 

@@ -42,7 +42,7 @@ class ValidatingWebhookConfigurationStrategy(Strategy[ValidatingWebhookConfigura
 
     def validate_update(
         self, ctx: Context, new: ValidatingWebhookConfiguration, old: ValidatingWebhookConfiguration
-    ) -> Iterator[FieldError]:  # fmt: skip
+    ) -> Iterator[FieldError]:
         return validate_configuration_update(new, old)
 
     def warnings_on_create(self, ctx: Context, configuration: ValidatingWebhookConfiguration) -> Iterator[str]:
@@ -50,7 +50,7 @@ class ValidatingWebhookConfigurationStrategy(Strategy[ValidatingWebhookConfigura
 
     def warnings_on_update(
         self, ctx: Context, new: ValidatingWebhookConfiguration, old: ValidatingWebhookConfiguration
-    ) -> Iterator[str]:  # fmt: skip
+    ) -> Iterator[str]:
         return name_warnings(new.metadata.name)
 
 

@@ -109,8 +109,9 @@ def _validate_webhook(webhook: Webhook, asked: _Asked, path: Path) -> Iterator[F
     if seconds is not None and not 1 <= seconds <= _MOST_SECONDS:
         yield invalid(path / "timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
     for name, selector in (
-        ("namespaceSelector", webhook.namespace_selector), ("objectSelector", webhook.object_selector)
-    ):  # fmt: skip
+        ("namespaceSelector", webhook.namespace_selector),
+        ("objectSelector", webhook.object_selector),
+    ):
         yield from validate_label_selector(selector, path / name, asked.selectors)
     if isinstance(webhook, MutatingWebhook):
         yield from _one_of(webhook.reinvocation_policy, _REINVOCATION_POLICIES, path / "reinvocationPolicy")

@@ -9,11 +9,36 @@ from steersman.machinery.errors.field import quote
 from steersman.registry.apiextensions.internal import InternalSpec, PlainSchema
 from steersman.work.threads import give_way
 
-TEXT_FORMATS: Final = frozenset({
-    "bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname",
-    "ipv4", "ipv6", "isbn", "isbn10", "isbn13", "k8slongname", "k8sshortname", "mac", "password", "rgbcolor", "ssn",
-    "uri", "uuid", "uuid3", "uuid4", "uuid5",
-})  # fmt: skip
+TEXT_FORMATS: Final = frozenset(
+    {
+        "bsonobjectid",
+        "byte",
+        "cidr",
+        "creditcard",
+        "date",
+        "datetime",
+        "duration",
+        "email",
+        "hexcolor",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "isbn",
+        "isbn10",
+        "isbn13",
+        "k8slongname",
+        "k8sshortname",
+        "mac",
+        "password",
+        "rgbcolor",
+        "ssn",
+        "uri",
+        "uuid",
+        "uuid3",
+        "uuid4",
+        "uuid5",
+    }
+)
 """Those of texts, without their dashes."""
 
 _FORMATS: Final = {"integer": frozenset({"int32", "int64"}), "number": frozenset({"double", "float"})}

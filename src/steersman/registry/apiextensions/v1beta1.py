@@ -101,11 +101,13 @@ def to_v1(definition: CustomResourceDefinition) -> v1.CustomResourceDefinition:
     """A definition as v1 has it; what stands above the versions goes into each."""
     spec = definition.spec
     made = v1.CustomResourceDefinitionSpec(
-        group=spec.group, names=spec.names, scope=spec.scope,
+        group=spec.group,
+        names=spec.names,
+        scope=spec.scope,
         versions=[_version_to_v1(spec, version) for version in spec.versions],
         conversion=None if spec.conversion is None else _conversion_to_v1(spec.conversion),
         preserve_unknown_fields=bool(spec.preserve_unknown_fields),
-    )  # fmt: skip
+    )
     return v1.CustomResourceDefinition(metadata=definition.metadata, spec=made, status=definition.status)
 
 
@@ -114,19 +116,26 @@ def _version_to_v1(
 ) -> v1.CustomResourceDefinitionVersion:
     columns = spec.additional_printer_columns or version.additional_printer_columns
     return v1.CustomResourceDefinitionVersion(
-        name=version.name, served=version.served, storage=version.storage, deprecated=version.deprecated,
+        name=version.name,
+        served=version.served,
+        storage=version.storage,
+        deprecated=version.deprecated,
         deprecation_warning=version.deprecation_warning,
         schema=version.schema if spec.validation is None else spec.validation,
         subresources=version.subresources if spec.subresources is None else spec.subresources,
         additional_printer_columns=[
             v1.CustomResourceColumnDefinition(
-                name=column.name, type=column.type, format=column.format, description=column.description,
-                priority=column.priority, json_path=column.json_path,
+                name=column.name,
+                type=column.type,
+                format=column.format,
+                description=column.description,
+                priority=column.priority,
+                json_path=column.json_path,
             )
             for column in columns
         ],
         selectable_fields=spec.selectable_fields or version.selectable_fields,
-    )  # fmt: skip
+    )
 
 
 def _conversion_to_v1(conversion: CustomResourceConversion) -> v1.CustomResourceConversion:
@@ -142,17 +151,31 @@ def from_v1(definition: v1.CustomResourceDefinition) -> CustomResourceDefinition
     own = definition.spec
     inner = InternalSpec(own)
     parts = zip(
-        inner.versions, inner.validation.own, inner.subresources.own, inner.columns.own, inner.selectable_fields.own,
+        inner.versions,
+        inner.validation.own,
+        inner.subresources.own,
+        inner.columns.own,
+        inner.selectable_fields.own,
         strict=True,
-    )  # fmt: skip
+    )
     spec = CustomResourceDefinitionSpec(
-        group=own.group, version=inner.version, names=own.names, scope=own.scope, validation=inner.validation.common,
+        group=own.group,
+        version=inner.version,
+        names=own.names,
+        scope=own.scope,
+        validation=inner.validation.common,
         subresources=inner.subresources.common,
         versions=[
             CustomResourceDefinitionVersion(
-                name=version.name, served=version.served, storage=version.storage, deprecated=version.deprecated,
-                deprecation_warning=version.deprecation_warning, schema=schema, subresources=subresources,
-                additional_printer_columns=_columns_of(columns), selectable_fields=fields or [],
+                name=version.name,
+                served=version.served,
+                storage=version.storage,
+                deprecated=version.deprecated,
+                deprecation_warning=version.deprecation_warning,
+                schema=schema,
+                subresources=subresources,
+                additional_printer_columns=_columns_of(columns),
+                selectable_fields=fields or [],
             )
             for version, schema, subresources, columns, fields in parts
         ],
@@ -160,18 +183,22 @@ def from_v1(definition: v1.CustomResourceDefinition) -> CustomResourceDefinition
         selectable_fields=inner.selectable_fields.common or [],
         conversion=None if own.conversion is None else _conversion_of(own.conversion),
         preserve_unknown_fields=own.preserve_unknown_fields,
-    )  # fmt: skip
+    )
     return CustomResourceDefinition(metadata=definition.metadata, spec=spec, status=definition.status)
 
 
 def _columns_of(columns: list[v1.CustomResourceColumnDefinition] | None) -> list[CustomResourceColumnDefinition]:
     return [
         CustomResourceColumnDefinition(
-            name=column.name, type=column.type, format=column.format, description=column.description,
-            priority=column.priority, json_path=column.json_path,
+            name=column.name,
+            type=column.type,
+            format=column.format,
+            description=column.description,
+            priority=column.priority,
+            json_path=column.json_path,
         )
         for column in columns or ()
-    ]  # fmt: skip
+    ]
 
 
 def _conversion_of(conversion: v1.CustomResourceConversion) -> CustomResourceConversion:

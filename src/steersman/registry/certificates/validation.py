@@ -28,13 +28,32 @@ from steersman.registry.certificates.signer_name import validate_signer_name
 USAGES: Final = tuple(
     sorted(
         (
-            "signing", "digital signature", "content commitment", "key encipherment", "key agreement",
-            "data encipherment", "cert sign", "crl sign", "encipher only", "decipher only", "any", "server auth",
-            "client auth", "code signing", "email protection", "s/mime", "ipsec end system", "ipsec tunnel",
-            "ipsec user", "timestamping", "ocsp signing", "microsoft sgc", "netscape sgc",
+            "signing",
+            "digital signature",
+            "content commitment",
+            "key encipherment",
+            "key agreement",
+            "data encipherment",
+            "cert sign",
+            "crl sign",
+            "encipher only",
+            "decipher only",
+            "any",
+            "server auth",
+            "client auth",
+            "code signing",
+            "email protection",
+            "s/mime",
+            "ipsec end system",
+            "ipsec tunnel",
+            "ipsec user",
+            "timestamping",
+            "ocsp signing",
+            "microsoft sgc",
+            "netscape sgc",
         )
     )
-)  # fmt: skip
+)
 LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 MIN_SECONDS: Final = 600
 STATUSES: Final = ("False", "True", "Unknown")

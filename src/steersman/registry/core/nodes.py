@@ -228,11 +228,13 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
         raise bad_request("address not allowed")
     at_kubelet = not port or port == str(kubelet_port)
     location = Location(
-        scheme="https" if at_kubelet else scheme or "http", host=host,
-        port=kubelet_port if at_kubelet else proxied_port(port), addresses=tuple(addresses),
+        scheme="https" if at_kubelet else scheme or "http",
+        host=host,
+        port=kubelet_port if at_kubelet else proxied_port(port),
+        addresses=tuple(addresses),
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
         transport=kubelet.transport() if at_kubelet else services.proxied.transport(),
-    )  # fmt: skip
+    )
     return await proxy(request, location)
 
 

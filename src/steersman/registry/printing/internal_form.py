@@ -75,8 +75,13 @@ _NAMES: Final = {
 _RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
 
 _ABSENT_FROM_SPEC: Final = (
-    "service_account", "host_network", "host_pid", "host_ipc", "share_process_namespace", "host_users",
-)  # fmt: skip
+    "service_account",
+    "host_network",
+    "host_pid",
+    "host_ipc",
+    "share_process_namespace",
+    "host_users",
+)
 _MOVED_IN_SPEC: Final = (
     ("set_hostname_as_fqdn", "subdomain"),
     ("preemption_policy", "priority"),

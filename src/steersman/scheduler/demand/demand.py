@@ -85,13 +85,25 @@ def demand_key(pod: core.Pod, around: Around) -> bytes:
         (each.image, each.restart_policy, each.resources, each.ports)
         for each in (*(spec.containers or ()), *spec.init_containers)
     ]
-    whole = encode((
-        pod.metadata.namespace, labels,
-        spec.node_name, spec.node_selector, affinity, spec.tolerations, spec.topology_spread_constraints,
-        spec.overhead, spec.resources, containers, len(spec.init_containers),
-        [each.image.reference for each in spec.volumes if each.image is not None],
-        str(around.alike), [repr(each) for each in around.kept_away_by], [repr(each) for each in around.liked_by],
-    ))  # fmt: skip
+    whole = encode(
+        (
+            pod.metadata.namespace,
+            labels,
+            spec.node_name,
+            spec.node_selector,
+            affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.overhead,
+            spec.resources,
+            containers,
+            len(spec.init_containers),
+            [each.image.reference for each in spec.volumes if each.image is not None],
+            str(around.alike),
+            [repr(each) for each in around.kept_away_by],
+            [repr(each) for each in around.liked_by],
+        )
+    )
     return whole if len(whole) <= _LONGEST_KEY else sha256(whole).digest()
 
 
@@ -103,12 +115,22 @@ def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
         each.pods.matches(pod.metadata.namespace, labels, around.namespace_labels) for each in terms.required_affinity
     )
     return Demand(
-        key=key, namespace=pod.metadata.namespace, requests=asked_by(spec), node_name=spec.node_name,
-        tolerations=spec.tolerations, tolerates_unschedulable=tolerates(spec.tolerations, UNSCHEDULABLE_TAINT),
-        wanted_nodes=required(spec), named_nodes=named_nodes(spec), preferred_nodes=preferred(spec),
-        ports=host_ports(spec), images=images_of(spec),
+        key=key,
+        namespace=pod.metadata.namespace,
+        requests=asked_by(spec),
+        node_name=spec.node_name,
+        tolerations=spec.tolerations,
+        tolerates_unschedulable=tolerates(spec.tolerations, UNSCHEDULABLE_TAINT),
+        wanted_nodes=required(spec),
+        named_nodes=named_nodes(spec),
+        preferred_nodes=preferred(spec),
+        ports=host_ports(spec),
+        images=images_of(spec),
         containers=len(spec.containers or ()) + len(spec.init_containers),
-        terms=terms, matches_itself=itself, spreading=spreading_of(pod, around.alike),
-        kept_away_by=around.kept_away_by, liked_by=around.liked_by,
+        terms=terms,
+        matches_itself=itself,
+        spreading=spreading_of(pod, around.alike),
+        kept_away_by=around.kept_away_by,
+        liked_by=around.liked_by,
         is_heavy=len(around.kept_away_by) + len(around.liked_by) > MOST or is_heavy(pod),
-    )  # fmt: skip
+    )

@@ -64,11 +64,14 @@ def _constraint(given: core.TopologySpreadConstraint, pod: core.Pod) -> SpreadCo
     same = [Requirement(key, IN, (labels[key],)) for key in given.match_label_keys if key in labels]
     selector = selector.add(*same)
     return SpreadConstraint(
-        given.max_skew, given.topology_key, selector, given.min_domains or 1,
+        given.max_skew,
+        given.topology_key,
+        selector,
+        given.min_domains or 1,
         honors_affinity=(given.node_affinity_policy or _HONOR) == _HONOR,
         honors_taints=given.node_taints_policy == _HONOR,
         counts_itself=selector.matches(labels),
-    )  # fmt: skip
+    )
 
 
 def selector_of_owners(services: Iterable[core.Service], owner: Selector | None, pod: core.Pod) -> Selector:

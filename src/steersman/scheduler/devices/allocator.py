@@ -67,9 +67,7 @@ class _Claim:
 class Allocator:
     """Looks for the devices of one node. Raises SelectionFailed where it cannot be said what would do."""
 
-    def __init__(
-        self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim], selections: Selections
-    ) -> None:  # fmt: skip
+    def __init__(self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim], selections: Selections) -> None:
         self._store = store
         self._selections = selections
         self._node = node
@@ -90,22 +88,47 @@ class Allocator:
         for request in claim.spec.devices.requests or ():
             exact = request.exactly
             if exact is not None:
-                ways = [self._request(
-                    request.name, request.name, exact.device_class_name, exact.selectors, exact.tolerations,
-                    exact.allocation_mode, exact.count, admin_access=bool(exact.admin_access),
-                )]  # fmt: skip
+                ways = [
+                    self._request(
+                        request.name,
+                        request.name,
+                        exact.device_class_name,
+                        exact.selectors,
+                        exact.tolerations,
+                        exact.allocation_mode,
+                        exact.count,
+                        admin_access=bool(exact.admin_access),
+                    )
+                ]
             else:
-                ways = [self._request(
-                    f"{request.name}/{each.name}", request.name, each.device_class_name, each.selectors,
-                    each.tolerations, each.allocation_mode, each.count, admin_access=False,
-                ) for each in request.first_available]  # fmt: skip
+                ways = [
+                    self._request(
+                        f"{request.name}/{each.name}",
+                        request.name,
+                        each.device_class_name,
+                        each.selectors,
+                        each.tolerations,
+                        each.allocation_mode,
+                        each.count,
+                        admin_access=False,
+                    )
+                    for each in request.first_available
+                ]
             found.append(ways)
         return found
 
     def _request(
-        self, name: str, main_name: str, class_name: str, selectors: list[DeviceSelector],
-        tolerations: list[DeviceToleration], mode: str, count: int, *, admin_access: bool,
-    ) -> _Request:  # fmt: skip
+        self,
+        name: str,
+        main_name: str,
+        class_name: str,
+        selectors: list[DeviceSelector],
+        tolerations: list[DeviceToleration],
+        mode: str,
+        count: int,
+        *,
+        admin_access: bool,
+    ) -> _Request:
         device_class = self._store.classes.get("", class_name)
         if device_class is None:
             raise SelectionFailed(f"request {name}: could not retrieve device class {class_name}")
@@ -253,13 +276,17 @@ class Allocator:
     def _result(self, claim: _Claim) -> AllocationResult:
         results = [
             DeviceRequestAllocationResult(
-                request=each.request.name, driver=each.id[0], pool=each.id[1], device=each.id[2],
-                admin_access=True if each.request.admin_access else None, tolerations=each.request.tolerations,
+                request=each.request.name,
+                driver=each.id[0],
+                pool=each.id[1],
+                device=each.id[2],
+                admin_access=True if each.request.admin_access else None,
+                tolerations=each.request.tolerations,
                 binding_conditions=each.device.binding_conditions,
                 binding_failure_conditions=each.device.binding_failure_conditions,
             )
             for each in claim.given
-        ]  # fmt: skip
+        ]
         devices = DeviceAllocationResult(results=results, config=list(_configurations(claim)))
         return AllocationResult(devices=devices, node_selector=_selector(claim.given, self._node))
 

@@ -130,9 +130,11 @@ class PodClaims:
         if not needy:
             return {}
         found = Allocator(self._store, node, needy, self._selections).allocate()
-        return None if found is None else {
-            claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)
-        }  # fmt: skip
+        return (
+            None
+            if found is None
+            else {claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)}
+        )
 
 
 def _is_unavailable(claim: ResourceClaim, name: str, node: Node) -> bool:

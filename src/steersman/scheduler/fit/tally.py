@@ -26,9 +26,12 @@ class Tally:
     __slots__ = ("_amounts", "_domains", "_eligible", "_with_amount", "is_by_host", "key", "of_pod", "place", "sums")
 
     def __init__(
-        self, key: str, amounts: Mapping[int, int], of_pod: Callable[[PodInfo], int],
+        self,
+        key: str,
+        amounts: Mapping[int, int],
+        of_pod: Callable[[PodInfo], int],
         eligible: Callable[[NodeInfo], bool] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.key: Final = key
         self.is_by_host: Final = key == HOSTNAME
         self.place = 0

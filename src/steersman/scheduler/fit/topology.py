@@ -110,17 +110,31 @@ class Topology:
             self._scored.append((1, self._use_tally(term, cluster.liking.of(term), anti=False)))
             yield
         self.tallies = [
-            *(each.tally for each in self._hard), *(each.tally for each in self._soft if each.tally is not None),
-            *self._near, *self._far, *self._kept_away, *(tally for _, tally in self._scored),
-        ]  # fmt: skip
+            *(each.tally for each in self._hard),
+            *(each.tally for each in self._soft if each.tally is not None),
+            *self._near,
+            *self._far,
+            *self._kept_away,
+            *(tally for _, tally in self._scored),
+        ]
         self._lay_out()
 
     def empty(self) -> Iterator[None]:
         """Lets go of everything in steps, as thousands of counts that end at once take long."""
         parts: tuple[list[Any], ...] = (
-            self.by_host, self._counted, self.tallies, self._held, self._left_out, self._hard, self._soft, self._near,
-            self._far, self._kept_away, self._scored, self._uses,
-        )  # fmt: skip
+            self.by_host,
+            self._counted,
+            self.tallies,
+            self._held,
+            self._left_out,
+            self._hard,
+            self._soft,
+            self._near,
+            self._far,
+            self._kept_away,
+            self._scored,
+            self._uses,
+        )
         for some in parts:
             while some:
                 some.pop()
@@ -285,8 +299,10 @@ class Topology:
         for each in self._soft:
             size = nodes if each.tally is None else len({parts[each.place] for parts in scored})
             weights.append(math.log(size + 2))
-        raw = [-1 if left_out else self._raw_spread(parts, weights)
-               for (parts, _), left_out in zip(groups, ignored, strict=True)]  # fmt: skip
+        raw = [
+            -1 if left_out else self._raw_spread(parts, weights)
+            for (parts, _), left_out in zip(groups, ignored, strict=True)
+        ]
         counted = [score for score in raw if score >= 0]
         most, least = max(counted, default=0), min(counted, default=0)
         if not most:

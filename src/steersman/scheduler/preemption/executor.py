@@ -25,9 +25,12 @@ class Executor:
     """Makes room while other pods are decided. `pod_of` gives a pod as it is now, None if it is gone."""
 
     def __init__(
-        self, client: Client, recorder: EventRecorder, pod_of: Callable[[str, str], core.Pod | None],
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        pod_of: Callable[[str, str], core.Pod | None],
         failed: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._client = client
         self._recorder = recorder
         self._pod_of = pod_of
@@ -77,10 +80,12 @@ class Executor:
     async def _delete(self, pod: core.Pod, node_name: str, victim: core.Pod) -> None:
         metadata = victim.metadata
         target = core.PodCondition(
-            type="DisruptionTarget", status="True", reason="PreemptionByScheduler",
+            type="DisruptionTarget",
+            status="True",
+            reason="PreemptionByScheduler",
             message=f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod",
             observed_generation=metadata.generation,
-        )  # fmt: skip
+        )
         try:
             await patch_status(self._client, victim, target)
             await self._client.delete(PODS, metadata.name, metadata.namespace)

@@ -82,9 +82,9 @@ def budgets_of(budgets: Iterable[PodDisruptionBudget]) -> Sequence[_Budget]:
             continue
         if not selector.empty:
             status = each.status
-            found.append(_Budget(
-                each.metadata.namespace, selector, frozenset(status.disrupted_pods), status.disruptions_allowed
-            ))  # fmt: skip
+            found.append(
+                _Budget(each.metadata.namespace, selector, frozenset(status.disrupted_pods), status.disruptions_allowed)
+            )
     return found
 
 
@@ -92,9 +92,14 @@ class Search:
     """Looks for the node from which the least has to go. The ranking knows of all changes."""
 
     def __init__(
-        self, pod: core.Pod, ranking: Ranking, cluster: ClusterState, nominated: Nominated,
-        budgets: Sequence[_Budget], more: Check | None,
-    ) -> None:  # fmt: skip
+        self,
+        pod: core.Pod,
+        ranking: Ranking,
+        cluster: ClusterState,
+        nominated: Nominated,
+        budgets: Sequence[_Budget],
+        more: Check | None,
+    ) -> None:
         self._more = more
         self._pod = pod
         self._priority = pod.spec.priority or 0

@@ -299,9 +299,11 @@ def may_help(names: Iterable[str], pod: core.Pod, event: ClusterEvent, labels_of
     at."""
     for name in names:
         for resource, actions, hint in REGISTERED.get(name, ()):
-            if resource == event.resource and event.action in actions and (
-                is_heavy(pod) or hint(pod, event, labels_of)
-            ):  # fmt: skip
+            if (
+                resource == event.resource
+                and event.action in actions
+                and (is_heavy(pod) or hint(pod, event, labels_of))
+            ):
                 yield name
                 break
 

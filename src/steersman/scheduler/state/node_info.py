@@ -49,9 +49,22 @@ class NodeInfo:
     """A node and its pods. `version` grows with the node itself; without a node there is no `node`, only its pods."""
 
     __slots__ = (
-        "allocatable", "claims", "ephemeral_storage", "images", "index", "memory", "milli_cpu", "name", "node",
-        "non_zero_memory", "non_zero_milli_cpu", "pods", "ports", "scalars", "version",
-    )  # fmt: skip
+        "allocatable",
+        "claims",
+        "ephemeral_storage",
+        "images",
+        "index",
+        "memory",
+        "milli_cpu",
+        "name",
+        "node",
+        "non_zero_memory",
+        "non_zero_milli_cpu",
+        "pods",
+        "ports",
+        "scalars",
+        "version",
+    )
 
     def __init__(self, name: str, index: int) -> None:
         self.name = name

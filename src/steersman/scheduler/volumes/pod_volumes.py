@@ -38,7 +38,7 @@ _ZONE_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
-}  # fmt: skip
+}
 
 DISK_CONFLICT: Final = Rejection(VOLUME_RESTRICTIONS, ("node(s) had no available disk",), resolvable=True)
 _IN_USE: Final = (

@@ -41,8 +41,14 @@ class VolumeStore:
         self.claims.on_change(self._claim_changed)
 
         self.all: Final[Sequence[Informer[Any]]] = (
-            self.volumes, self.claims, self.classes, self.csi_nodes, self.drivers, self.capacities, self.attachments
-        )  # fmt: skip
+            self.volumes,
+            self.claims,
+            self.classes,
+            self.csi_nodes,
+            self.drivers,
+            self.capacities,
+            self.attachments,
+        )
 
     async def synced(self) -> None:
         """Returns once all is known."""

@@ -238,7 +238,7 @@ class Cacher:
         self._applied = revision
         subscription = await self._storage.subscribe(
             self.prefix, after_revision=revision, deliver=self._apply, lost=self._lose
-        )  # fmt: skip
+        )
         if self._failures != failures:
             subscription.cancel()
             raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")

@@ -81,9 +81,7 @@ async def _compare(cacher: Cacher, keys_at: KeysAt, loaded: int) -> None:
             await asyncio.sleep(_REST * (perf_counter() - began))
 
 
-def _compare_part(
-    cacher: Cacher, revision: int, start: str, stored: Sequence[tuple[str, int]], *, more: bool
-) -> None:  # fmt: skip
+def _compare_part(cacher: Cacher, revision: int, start: str, stored: Sequence[tuple[str, int]], *, more: bool) -> None:
     """Raises Mismatch, Compacted."""
     limit = len(stored) if more else len(stored) + 1  # one more than there should be, if there is
     entries, _ = cacher.list_at(revision, cacher.prefix, start=start, limit=limit)

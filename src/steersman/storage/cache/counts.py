@@ -13,9 +13,20 @@ class Counts:
     """Of one cache, since it was made."""
 
     __slots__ = (
-        "bypassed", "checks", "consistent", "events", "fetched", "inconsistent", "initializations", "listed", "lists",
-        "read_waits", "stored_fetched", "stored_lists", "undecodable",
-    )  # fmt: skip
+        "bypassed",
+        "checks",
+        "consistent",
+        "events",
+        "fetched",
+        "inconsistent",
+        "initializations",
+        "listed",
+        "lists",
+        "read_waits",
+        "stored_fetched",
+        "stored_lists",
+        "undecodable",
+    )
 
     def __init__(self) -> None:
         self.events = 0

@@ -47,13 +47,32 @@ class Watcher:
     nothing at all. `prompt` is a watcher that is told in the turn of the change, however many others there are.
     """
 
-    __slots__ = ("_closed", "_deliver", "_watchers", "accept", "active", "deliver", "held", "held_size",
-                 "place", "prompt", "replay", "target")  # fmt: skip
+    __slots__ = (
+        "_closed",
+        "_deliver",
+        "_watchers",
+        "accept",
+        "active",
+        "deliver",
+        "held",
+        "held_size",
+        "place",
+        "prompt",
+        "replay",
+        "target",
+    )
 
     def __init__(
-        self, watchers: Watchers, target: str, accept: Accept | None, deliver: DeliverEvent, closed: Closed | None,
-        *, value: str | None = None, prompt: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        watchers: Watchers,
+        target: str,
+        accept: Accept | None,
+        deliver: DeliverEvent,
+        closed: Closed | None,
+        *,
+        value: str | None = None,
+        prompt: bool = False,
+    ) -> None:
         self.target = target
         self.place: Place = (target, value)
         self.accept = accept

@@ -142,10 +142,11 @@ def _overlap_errors(resources: Sequence[str], path: Path) -> Iterator[FieldError
         yield invalid(path, list(resources), "the same resource cannot be specified multiple times")
     if _overlaps(parsed):
         yield invalid(
-            path, list(resources),
+            path,
+            list(resources),
             "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they "
             "will be masked",
-        )  # fmt: skip
+        )
 
 
 def _overlaps(parsed: Sequence[GroupResource]) -> bool:
@@ -188,22 +189,27 @@ def _single_provider_errors(provider: ProviderConfiguration, path: Path) -> Iter
     count = sum(each is not None for each in named)
     if not count:
         yield invalid(
-            path, _shown_provider(provider),
+            path,
+            _shown_provider(provider),
             "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity",
-        )  # fmt: skip
+        )
     elif count > 1:
         yield invalid(
-            path, _shown_provider(provider),
+            path,
+            _shown_provider(provider),
             "more than one provider specified in a single element, should split into different list elements",
-        )  # fmt: skip
+        )
 
 
 def _shown_provider(provider: ProviderConfiguration) -> Verbatim:
     """As upstream prints one, in which keys have no text."""
     parts = {
-        "AESGCM": provider.aesgcm, "AESCBC": provider.aescbc, "Secretbox": provider.secretbox,
-        "Identity": provider.identity, "KMS": provider.kms,
-    }  # fmt: skip
+        "AESGCM": provider.aesgcm,
+        "AESCBC": provider.aescbc,
+        "Secretbox": provider.secretbox,
+        "Identity": provider.identity,
+        "KMS": provider.kms,
+    }
     return Verbatim(
         "{" + ",".join(f'"{name}":{"null" if part is None else "{...}"}' for name, part in parts.items()) + "}"
     )
@@ -230,9 +236,10 @@ def _key_errors(key: Key, path: Path, sizes: Sequence[int]) -> Iterator[FieldErr
     if len(secret) not in sizes:
         expected = " ".join(map(str, sizes))
         yield invalid(
-            path / "secret", "REDACTED",
+            path / "secret",
+            "REDACTED",
             f"secret is not of the expected length, got {len(secret)}, expected one of [{expected}]",
-        )  # fmt: skip
+        )
 
 
 def secret_of(key: Key) -> bytes:
@@ -261,9 +268,10 @@ def _kms_errors(kms: KMSConfiguration, path: Path, names: set[str], *, reloads: 
         yield invalid(path / "cachesize", 0, "cachesize should be a positive value, or negative to disable")
     if kms.api_version not in ("v1", "v2"):
         yield invalid(
-            path / "apiVersion", kms.api_version,
+            path / "apiVersion",
+            kms.api_version,
             "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported",
-        )  # fmt: skip
+        )
 
 
 def _endpoint_errors(endpoint: str, path: Path) -> Iterator[FieldError]:

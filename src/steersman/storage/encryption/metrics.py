@@ -64,17 +64,20 @@ class EnvelopeMetrics:
         ids = ("transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash")
         name = "apiserver_envelope_encryption"
         self.latency: Final = Histogram(
-            f"{name}_kms_operations_latency_seconds", "Seconds that calls of KMS plugins took",
-            tuple(1e-4 * 2**power for power in range(20)), ("provider_name", "method_name", "grpc_status_code"),
-        )  # fmt: skip
+            f"{name}_kms_operations_latency_seconds",
+            "Seconds that calls of KMS plugins took",
+            tuple(1e-4 * 2**power for power in range(20)),
+            ("provider_name", "method_name", "grpc_status_code"),
+        )
         self.key_ids: Final = Counter(f"{name}_key_id_hash_total", "Times that the key of an id was used", ids)
         self.key_ids_last: Final = Gauge(
             f"{name}_key_id_hash_last_timestamp_seconds", "When the key of an id was used last", ids
         )
         self.status_last: Final = Gauge(
             f"{name}_key_id_hash_status_last_timestamp_seconds",
-            "When a KMS plugin named the id of a key as its own last", ids[1:],
-        )  # fmt: skip
+            "When a KMS plugin named the id of a key as its own last",
+            ids[1:],
+        )
         self.invalid_key_ids: Final = Counter(
             f"{name}_invalid_key_id_from_status_total", "Ids of keys that were none", ("provider_name", "error")
         )
@@ -89,16 +92,22 @@ class EnvelopeMetrics:
             "apiserver_storage_data_key_generation_duration_seconds",
             "[ALPHA] Latencies in seconds of data encryption key(DEK) generation operations.",
             tuple(5e-6 * 2**power for power in range(14)),
-        )  # fmt: skip
+        )
         self._used: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def register(self, registry: Registry) -> None:
         """Has them scraped."""
         registry.add(
-            self.latency, self.key_ids, self.key_ids_last, self.status_last, self.invalid_key_ids, self.cache_size,
-            self.cache_misses, self.generated,
-        )  # fmt: skip
+            self.latency,
+            self.key_ids,
+            self.key_ids_last,
+            self.status_last,
+            self.invalid_key_ids,
+            self.cache_size,
+            self.cache_misses,
+            self.generated,
+        )
 
     def used(self, kind: str, provider: str, key_id: str) -> None:
         """Notes that a value was sealed or opened with the key of an id."""

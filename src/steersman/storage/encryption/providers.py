@@ -139,9 +139,12 @@ class Providers:
 
 
 def _keyed(
-    prefix: bytes, cipher: Callable[[bytes], Transformer], keys: Sequence[Key], kind: str,
+    prefix: bytes,
+    cipher: Callable[[bytes], Transformer],
+    keys: Sequence[Key],
+    kind: str,
     metrics: TransformationMetrics,
-) -> _Provider:  # fmt: skip
+) -> _Provider:
     """A provider with keys of its own, each with its name as a prefix."""
     ciphers = [Prefixed(f"{key.name}:".encode(), cipher(secret_of(key))) for key in keys]
     nothing = f"no matching key was found for the provided {kind} transformer"

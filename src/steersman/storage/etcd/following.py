@@ -127,9 +127,15 @@ class Following:
     """
 
     def __init__(
-        self, members: Members, key: bytes, end: bytes, *, on_changes: OnChanges,
-        on_progress: Callable[[int], None], on_gap: Callable[[Compacted], Awaitable[int]],
-    ) -> None:  # fmt: skip
+        self,
+        members: Members,
+        key: bytes,
+        end: bytes,
+        *,
+        on_changes: OnChanges,
+        on_progress: Callable[[int], None],
+        on_gap: Callable[[Compacted], Awaitable[int]],
+    ) -> None:
         self._members = members
         self._key, self._range_end = key, end
         self._on_changes = on_changes

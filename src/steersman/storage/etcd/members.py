@@ -105,7 +105,7 @@ class Members:
 
     def __init__(
         self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None, identity: Identity | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._identity = identity or Identity()
         self._endpoints = list(endpoints)
         random.shuffle(self._endpoints)  # so that several servers do not all ask the same one
@@ -148,7 +148,7 @@ class Members:
 
     async def stream(
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
-    ) -> Stream:  # fmt: skip
+    ) -> Stream:
         """Begins a call of messages both ways, with a member that has a leader. Raises CallError."""
         for others in reversed(range(len(self._endpoints))):
             try:

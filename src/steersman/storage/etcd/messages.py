@@ -106,9 +106,15 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 
 def range_of(
-    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
-    keys_only: bool = False, count_only: bool = False,
-) -> bytes:  # fmt: skip
+    key: bytes,
+    end: bytes = b"",
+    *,
+    limit: int = 0,
+    revision: int = 0,
+    serializable: bool = False,
+    keys_only: bool = False,
+    count_only: bool = False,
+) -> bytes:
     """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
     of the past; `keys_only` leaves out the values."""
     ends = _bytes(2, end) if end else b""

@@ -60,10 +60,18 @@ _UNSEEN: Final = "the write was committed, and what followed was not seen"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
 _NO_LEASE: Final = "requested lease not found"
-_REFUSALS: Final = frozenset({
-    Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.PERMISSION_DENIED, Code.RESOURCE_EXHAUSTED, Code.FAILED_PRECONDITION,
-    Code.OUT_OF_RANGE, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED,
-})  # fmt: skip
+_REFUSALS: Final = frozenset(
+    {
+        Code.INVALID_ARGUMENT,
+        Code.NOT_FOUND,
+        Code.PERMISSION_DENIED,
+        Code.RESOURCE_EXHAUSTED,
+        Code.FAILED_PRECONDITION,
+        Code.OUT_OF_RANGE,
+        Code.UNIMPLEMENTED,
+        Code.UNAUTHENTICATED,
+    }
+)
 """After these nothing was written; after others nobody knows."""
 _NOT_ALLOWED: Final = frozenset({Code.UNAUTHENTICATED, Code.PERMISSION_DENIED})
 _NO_USER: Final = "user name is empty"
@@ -93,9 +101,13 @@ class EtcdStorage:
     seals = False
 
     def __init__(
-        self, members: Members, watched: Members, root: str, lease_reuse_seconds: int = REUSE_SECONDS,
+        self,
+        members: Members,
+        watched: Members,
+        root: str,
+        lease_reuse_seconds: int = REUSE_SECONDS,
         on_lease: Callable[[int], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._members = members
         self._watched = watched
         self._root = root.rstrip("/")
@@ -118,7 +130,7 @@ class EtcdStorage:
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
         self._following = Following(
             watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
-        )  # fmt: skip
+        )
 
     @classmethod
     async def open(
@@ -140,9 +152,7 @@ class EtcdStorage:
         """
         found = endpoints(servers)
         identity = Identity()
-        storage = cls(
-            Members(found, tls, identity), Members(found, tls, identity), root, lease_reuse_seconds, on_lease
-        )  # fmt: skip
+        storage = cls(Members(found, tls, identity), Members(found, tls, identity), root, lease_reuse_seconds, on_lease)
         try:
             storage._revision = await storage._started(found, tls, start_seconds)
             await checks.check_members(found, tls)
@@ -306,9 +316,7 @@ class EtcdStorage:
             raise StorageUnavailable(str(error)) from error
         return Range(items, revision or found.revision, found.more, found.count if count else -1)
 
-    async def revisions(
-        self, prefix: str, start: str, limit: int, revision: int
-    ) -> tuple[list[tuple[str, int]], bool]:  # fmt: skip
+    async def revisions(self, prefix: str, start: str, limit: int, revision: int) -> tuple[list[tuple[str, int]], bool]:
         """The keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
         follow, as it all was at a revision: no values. Raises Compacted, FutureRevision, StorageUnavailable."""
         low, high = self._range_of(prefix, start)
@@ -367,7 +375,7 @@ class EtcdStorage:
 
     async def _put(
         self, key: str, value: bytes, expected_revision: int, ttl: int
-    ) -> tuple[Event | None, KeyValue | None]:  # fmt: skip
+    ) -> tuple[Event | None, KeyValue | None]:
         outer = self._outer(key)
         if not ttl:
             return await self._write(key, messages.put_if(outer, value, mod_revision=expected_revision))

@@ -191,12 +191,18 @@ def events(number: int, committed: Sequence[Event]) -> Iterator[bytes]:
         current, previous, name = each.current, each.previous, _bytes(each.key)
         new = b"" if current is None else current.value
         old = b"" if previous is None else previous.value
-        parts.append(_EVENT.pack(
-            (0 if current is None else _CURRENT) | (0 if previous is None else _PREVIOUS),
-            each.revision, len(name), 0 if current is None else current.create_revision, len(new),
-            0 if previous is None else previous.create_revision, 0 if previous is None else previous.mod_revision,
-            len(old),
-        ))  # fmt: skip
+        parts.append(
+            _EVENT.pack(
+                (0 if current is None else _CURRENT) | (0 if previous is None else _PREVIOUS),
+                each.revision,
+                len(name),
+                0 if current is None else current.create_revision,
+                len(new),
+                0 if previous is None else previous.create_revision,
+                0 if previous is None else previous.mod_revision,
+                len(old),
+            )
+        )
         parts += (name, new, old)
         size += len(new) + len(old) + 64
         if size >= PIECE:

@@ -105,9 +105,11 @@ class _Worker:
         self._taken_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._verbs: Final[dict[int, Callable[[int, bytes], Coroutine[object, object, None]]]] = {
-            Kind.GET: self._get, Kind.RANGE: self._range, Kind.REPLAY: self._replay,
+            Kind.GET: self._get,
+            Kind.RANGE: self._range,
+            Kind.REPLAY: self._replay,
             Kind.COMPACT: self._compact,
-        }  # fmt: skip
+        }
 
     def lost(self) -> None:
         """The connection is over. Writes that are under way are finished."""
@@ -141,7 +143,7 @@ class _Worker:
 
     async def _answer(
         self, verb: Callable[[int, bytes], Coroutine[object, object, None]], number: int, body: bytes
-    ) -> None:  # fmt: skip
+    ) -> None:
         try:
             await verb(number, body)
         except Exception as error:

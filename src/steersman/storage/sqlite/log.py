@@ -292,9 +292,20 @@ def _events(numbers: str | None, keys: bytes, values: bytes, previous_values: by
     events = []
     key_offset = offset = previous_offset = 0
     for (
-        revision, created, replaced, expires, checksum, key_length, length,
-        p_revision, p_created, p_replaced, p_expires, p_checksum, p_length,
-    ) in _rows(numbers, 13):  # fmt: skip
+        revision,
+        created,
+        replaced,
+        expires,
+        checksum,
+        key_length,
+        length,
+        p_revision,
+        p_created,
+        p_replaced,
+        p_expires,
+        p_checksum,
+        p_length,
+    ) in _rows(numbers, 13):
         key_bytes = keys[key_offset : key_offset + key_length]
         key_offset += key_length
         current = previous = None

@@ -30,7 +30,7 @@ from steersman.storage.sqlite.file import (
     next_of,
     remove,
     without_history,
-)  # fmt: skip
+)
 from steersman.storage.sqlite.log import Log, Row, check_row, with_checksum
 
 BUMP: Final = 1_000_000
@@ -243,8 +243,9 @@ def _row(connection: sqlite3.Connection, revision: int, checksum: str) -> Row | 
     try:
         found = connection.execute(
             "SELECT revision, CAST(key AS BLOB), value, create_revision, prev_revision, expires, "
-            f"{checksum} FROM log NOT INDEXED WHERE revision = ?", (revision,),
-        ).fetchone()  # fmt: skip
+            f"{checksum} FROM log NOT INDEXED WHERE revision = ?",
+            (revision,),
+        ).fetchone()
         if found is None:  # the index has a row that the table has not
             return name
         key = found[1].decode()

@@ -51,8 +51,9 @@ async def test_a_claim_gets_a_volume_that_was_there_or_comes_later_and_gives_it_
     assert bound.spec.volume_name == "v"
     assert bound.status.capacity == {"storage": "2Gi"}
     assert bound.metadata.annotations == {
-        "pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes",
-    }  # fmt: skip
+        "pv.kubernetes.io/bind-completed": "yes",
+        "pv.kubernetes.io/bound-by-controller": "yes",
+    }
     of_volume = await volume_in(client, "Bound")
     assert of_volume.spec.claim_ref is not None
     assert of_volume.spec.claim_ref.uid == bound.metadata.uid

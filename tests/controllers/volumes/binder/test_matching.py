@@ -33,16 +33,22 @@ def found(available: Available, size: str = "1Gi", *, delayed: bool = False, **s
 def test_the_smallest_that_is_large_enough_is_taken() -> None:
     available = of(ready("small", "1Gi"), ready("large", "10Gi"), ready("middle", "3Gi"))
     assert [found(available, size) for size in ("500Mi", "1Gi", "2Gi", "4Gi", "11Gi")] == [
-        "small", "small", "middle", "large", "",
-    ]  # fmt: skip
+        "small",
+        "small",
+        "middle",
+        "large",
+        "",
+    ]
 
 
 def test_modes_class_and_labels_must_fit_and_fewer_modes_come_first() -> None:
     both = ["ReadWriteOnce", "ReadWriteMany"]
     available = of(
-        ready("both", access_modes=both), ready("block", volume_mode="Block"), ready("other", storage_class_name="c"),
+        ready("both", access_modes=both),
+        ready("block", volume_mode="Block"),
+        ready("other", storage_class_name="c"),
         ready("labelled", "5Gi", {"a": "b"}),
-    )  # fmt: skip
+    )
     assert found(available) == "labelled"
     assert found(available, access_modes=["ReadWriteMany"]) == "both"
     assert found(available, volume_mode="Block") == "block"

@@ -36,10 +36,17 @@ def test_chance_repeats_itself_with_its_seed() -> None:
     assert 3 <= int(number) < 9
 
 
-@pytest.mark.parametrize("template", [
-    '{{ repeat 999999999 "a" }}', '{{ indent 999999999 "a" }}', "{{ until 999999999 }}", "{{ seq 999999999 }}",
-    '{{ replace "" "xxxxxxxxxxxx" (repeat 900000 "a") }}', "{{ untilStep 0 99999999 1 }}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "template",
+    [
+        '{{ repeat 999999999 "a" }}',
+        '{{ indent 999999999 "a" }}',
+        "{{ until 999999999 }}",
+        "{{ seq 999999999 }}",
+        '{{ replace "" "xxxxxxxxxxxx" (repeat 900000 "a") }}',
+        "{{ untilStep 0 99999999 1 }}",
+    ],
+)
 def test_what_would_be_too_much_is_refused(template: str) -> None:
     with pytest.raises(TemplateError):
         Template(template, SPRIG).render(None)

@@ -28,15 +28,18 @@ def test_a_template_makes_what_go_makes_of_it(case: dict[str, str]) -> None:
         Template(case["template"], {}).render(data_of(DATA))
 
 
-@pytest.mark.parametrize(("template", "told"), [
-    ("a\n{{ none }}", 'line 2: function "none" not defined'),
-    ("{{ $x }}", 'line 1: undefined variable "$x"'),
-    ("\n\n{{ .s.x }}", "line 3: can't evaluate field x in type string"),
-    ("{{ index .l 9 }}", "line 1: error calling index: index out of range: 9"),
-    ("{{ if .s }}", "line 1: unexpected EOF"),
-    ("{{ not }}", "line 1: wrong number of args for not: want 1 got 0"),
-    ("{{ .s ! }}", "line 1: unexpected '!' in an action"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("a\n{{ none }}", 'line 2: function "none" not defined'),
+        ("{{ $x }}", 'line 1: undefined variable "$x"'),
+        ("\n\n{{ .s.x }}", "line 3: can't evaluate field x in type string"),
+        ("{{ index .l 9 }}", "line 1: error calling index: index out of range: 9"),
+        ("{{ if .s }}", "line 1: unexpected EOF"),
+        ("{{ not }}", "line 1: wrong number of args for not: want 1 got 0"),
+        ("{{ .s ! }}", "line 1: unexpected '!' in an action"),
+    ],
+)
 def test_what_is_wrong_is_told_with_its_line(template: str, told: str) -> None:
     with pytest.raises(TemplateError) as refused:
         Template(template, {}).render(data_of(DATA))
@@ -49,15 +52,21 @@ def test_functions_of_ones_own_take_values_and_give_one() -> None:
     assert template.render(data_of(DATA), {"name": lambda: "b"}) == "6 b"
 
 
-@pytest.mark.parametrize("template", [
-    "{{ range 1000000000 }}{{ end }}",
-    "{{ range 100000 }}" + "x" * 1000 + "{{ end }}",
-    '{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}',
-    '{{ define "a" }}{{ template "a" }}{{ template "a" }}{{ end }}{{ range 9999 }}{{ template "a" }}{{ end }}',
-    "{{ range 1000 }}{{ range 1000 }}{{ range 1000 }}{{ end }}{{ end }}{{ end }}",
-    '{{ printf "%999999999d" 1 }}',
-    "(" * 10_000, "{{" + "(" * 10_000 + "}}", "{{ if 1 }}" * 10_000, "x" * (MOST_SOURCE + 1) + "{{",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ range 1000000000 }}{{ end }}",
+        "{{ range 100000 }}" + "x" * 1000 + "{{ end }}",
+        '{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}',
+        '{{ define "a" }}{{ template "a" }}{{ template "a" }}{{ end }}{{ range 9999 }}{{ template "a" }}{{ end }}',
+        "{{ range 1000 }}{{ range 1000 }}{{ range 1000 }}{{ end }}{{ end }}{{ end }}",
+        '{{ printf "%999999999d" 1 }}',
+        "(" * 10_000,
+        "{{" + "(" * 10_000 + "}}",
+        "{{ if 1 }}" * 10_000,
+        "x" * (MOST_SOURCE + 1) + "{{",
+    ],
+)
 def test_what_would_have_no_end_ends_soon(template: str) -> None:
     began = time.process_time()
     if template == "(" * 10_000:

@@ -93,8 +93,13 @@ def test_set_element_order(case):
 
 def test_every_recorded_section_is_judged():
     assert set(RECORDED) == {
-        "maps", "retain_keys", "merged_lists", "item_directives", "primitive_lists", "set_element_order",
-    }  # fmt: skip
+        "maps",
+        "retain_keys",
+        "merged_lists",
+        "item_directives",
+        "primitive_lists",
+        "set_element_order",
+    }
 
 
 # where kube-apiserver breaks off the connection
@@ -159,12 +164,14 @@ CONTAINERS = st.lists(CONTAINER, unique_by=lambda each: each["name"], min_size=1
 LABELS = st.dictionaries(NAMES, SCALARS, min_size=1)
 FINALIZERS = st.lists(NAMES, unique=True, min_size=1)
 DEPLOYMENTS = st.fixed_dictionaries(
-    {"spec": st.fixed_dictionaries(
-        {"template": st.fixed_dictionaries({"spec": st.fixed_dictionaries({"containers": CONTAINERS})})},
-        optional={"replicas": st.integers(0, 3)},
-    )},
+    {
+        "spec": st.fixed_dictionaries(
+            {"template": st.fixed_dictionaries({"spec": st.fixed_dictionaries({"containers": CONTAINERS})})},
+            optional={"replicas": st.integers(0, 3)},
+        )
+    },
     optional={"metadata": st.fixed_dictionaries({}, optional={"labels": LABELS, "finalizers": FINALIZERS})},
-)  # fmt: skip
+)
 KEYS = {"containers": "name", "env": "name"}
 
 

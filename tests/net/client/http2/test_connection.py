@@ -187,8 +187,12 @@ async def test_one_connection_carries_many_requests_at_once(origin: Origin, ask:
     assert found == [b"%d" % stream_id for stream_id in range(1, 100, 2)]
     assert len(origin.peers) == 1
     assert origin.peers[0].fields == [
-        (":authority", "localhost"), (":method", "GET"), (":path", "/x?y"), (":scheme", "https"), ("user-agent", "a")
-    ]  # fmt: skip
+        (":authority", "localhost"),
+        (":method", "GET"),
+        (":path", "/x?y"),
+        (":scheme", "https"),
+        ("user-agent", "a"),
+    ]
 
 
 async def test_what_stands_in_no_head_is_not_sent(origin: Origin, ask: Ask) -> None:
@@ -594,8 +598,8 @@ LIES: dict[str, bytes] = {
     "http/1.1": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "too long a frame": frames.settings({}) + frames.frame(frames.DATA, 0, 1, b"x" * 16385),
     "push": frames.settings({}) + frames.frame(frames.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2\x82"),
-    "idle stream": frames.settings({}) + frames.frame(
-        frames.HEADERS, frames.END_HEADERS, 7, _block((":status", "200"))),
+    "idle stream": frames.settings({})
+    + frames.frame(frames.HEADERS, frames.END_HEADERS, 7, _block((":status", "200"))),
     "even stream": frames.settings({}) + frames.frame(frames.DATA, 0, 2, b"x"),
     "no fields": frames.settings({}) + _headers(b"\xff\xff\xff"),
     "no status": frames.settings({}) + _headers(_block(("a", "b"))),
@@ -615,17 +619,21 @@ LIES: dict[str, bytes] = {
     "many settings": frames.settings({}) * 3000,
     "many pings": frames.settings({}) + frames.frame(frames.PING, 0, 0, b"12345678") * 3000,
     "many updates": frames.settings({}) + frames.window_update(1, 1) * 60_000,
-    "empty data": frames.settings({}) + _headers(_block((":status", "200")))[:4] + b"\x04" + _headers(
-        _block((":status", "200")))[5:] + frames.frame(frames.DATA, 0, 1) * 3000,
-    "endless head": frames.settings({}) + _headers(b"", end=False)
+    "empty data": frames.settings({})
+    + _headers(_block((":status", "200")))[:4]
+    + b"\x04"
+    + _headers(_block((":status", "200")))[5:]
+    + frames.frame(frames.DATA, 0, 1) * 3000,
+    "endless head": frames.settings({})
+    + _headers(b"", end=False)
     + frames.frame(frames.CONTINUATION, 0, 1, b"\x00\x01a\x7f\x81\x7d" + b"x" * 16000) * 100,
     "head in crumbs": frames.settings({}) + _headers(b"", end=False) + frames.frame(frames.CONTINUATION, 0, 1) * 3000,
-    "interim without end": frames.settings({}) + frames.frame(
-        frames.HEADERS, frames.END_HEADERS, 1, _block((":status", "103"))) * 1100,
-    "more than the window": frames.settings({}) + frames.frame(
-        frames.HEADERS, frames.END_HEADERS, 1, _block((":status", "200"))
-    ) + frames.frame(frames.DATA, 0, 1, b"x" * 16384) * 70,
-}  # fmt: skip
+    "interim without end": frames.settings({})
+    + frames.frame(frames.HEADERS, frames.END_HEADERS, 1, _block((":status", "103"))) * 1100,
+    "more than the window": frames.settings({})
+    + frames.frame(frames.HEADERS, frames.END_HEADERS, 1, _block((":status", "200")))
+    + frames.frame(frames.DATA, 0, 1, b"x" * 16384) * 70,
+}
 
 
 async def _read_late(transport: Transport, origin: Origin) -> None:

@@ -79,8 +79,9 @@ def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], qo
     ],
 )
 def test_quality_of_service_of_several_containers(first: dict[str, str], second: dict[str, str], qos: str) -> None:
-    containers = [{"name": name, "image": "x", "resources": {"limits": limits}}
-                  for name, limits in (("a", first), ("b", second))]  # fmt: skip
+    containers = [
+        {"name": name, "image": "x", "resources": {"limits": limits}} for name, limits in (("a", first), ("b", second))
+    ]
     assert created_pod(containers=containers).status.qos_class == qos
 
 

@@ -38,9 +38,12 @@ async def make(client: Client, **spec: Any) -> Any:
 
 async def add_slice(client: Client, name: str, endpoints: list[dict[str, Any]], **more: Any) -> None:
     body = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "hook"}}, "addressType": "IPv4",
-        "endpoints": endpoints, "ports": [{"name": "https", "port": 8443}], **more,
-    }  # fmt: skip
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "hook"}},
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": "https", "port": 8443}],
+        **more,
+    }
     answer = await client.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", body)
     assert answer.status == 201, answer.body
 
@@ -49,9 +52,9 @@ async def test_an_endpoint_that_is_ready(client):
     await make(client)
     await add_slice(client, "none", [])
     await add_slice(client, "no-port", [{"addresses": ["10.1.0.9"]}], ports=[{"name": "other", "port": 1}])
-    await add_slice(client, "some", [
-        {"addresses": ["10.1.0.1"], "conditions": {"ready": False}}, {"addresses": ["10.1.0.2"]},
-    ])  # fmt: skip
+    await add_slice(
+        client, "some", [{"addresses": ["10.1.0.1"], "conditions": {"ready": False}}, {"addresses": ["10.1.0.2"]}]
+    )
     assert {await located(client) for _ in range(20)} == {("10.1.0.2", 8443)}
 
 
@@ -72,11 +75,14 @@ async def test_an_external_name_at_any_port(client):
     assert await located(client, 8443) == ("example.com", 8443)
 
 
-@pytest.mark.parametrize(("spec", "code", "text"), [
-    (None, 404, 'service "hook" not found'),
-    ({"ports": [{"port": 80}]}, 503, 'no service port 443 found for service "hook"'),
-    ({"clusterIP": "None"}, 500, 'cannot route to service with ClusterIP "None"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "code", "text"),
+    [
+        (None, 404, 'service "hook" not found'),
+        ({"ports": [{"port": 80}]}, 503, 'no service port 443 found for service "hook"'),
+        ({"clusterIP": "None"}, 500, 'cannot route to service with ClusterIP "None"'),
+    ],
+)
 async def test_services_that_lead_nowhere(client, spec, code, text):
     if spec is not None:
         await make(client, **spec)
@@ -85,11 +91,14 @@ async def test_services_that_lead_nowhere(client, spec, code, text):
     assert (raised.value.code, raised.value.message) == (code, text)
 
 
-@pytest.mark.parametrize(("spec", "text"), [
-    ({}, 'no endpoints available for service "hook"'),
-    ({"clusterIP": "None"}, 'no endpoints available for service "hook"'),
-    ({"type": "ExternalName", "externalName": "example.com"}, 'unsupported service type "ExternalName"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({}, 'no endpoints available for service "hook"'),
+        ({"clusterIP": "None"}, 'no endpoints available for service "hook"'),
+        ({"type": "ExternalName", "externalName": "example.com"}, 'unsupported service type "ExternalName"'),
+    ],
+)
 async def test_endpoints_only(client, spec, text):
     await make(client, **spec)
     with pytest.raises(StatusError) as raised:

@@ -50,10 +50,10 @@ def test_what_is_stored_is_what_kube_apiserver_stores() -> None:
     [
         # of kube-apiserver 1.36.3 with a service at 30007, as JSON and as protobuf
         b'{"kind":"RangeAllocation","apiVersion":"v1","metadata":{},"range":"30000-32767","data":"gA=="}\n',
-        b"k8s\x00\n\x15\n\x02v1\x12\x0fRangeAllocation\x12\"\n\x10\n\x00\x12\x00\x1a\x00\"\x00*\x002\x008\x00B\x00"
-        b"\x12\x0b30000-32767\x1a\x01\x80\x1a\x00\"\x00",
+        b'k8s\x00\n\x15\n\x02v1\x12\x0fRangeAllocation\x12"\n\x10\n\x00\x12\x00\x1a\x00"\x00*\x002\x008\x00B\x00'
+        b'\x12\x0b30000-32767\x1a\x01\x80\x1a\x00"\x00',
     ],
-)  # fmt: skip
+)
 def test_what_kube_apiserver_has_stored_is_read(value: bytes) -> None:
     taken = read_taken(value)
     assert (taken.ports, list(taken)) == (RANGE, [30007])

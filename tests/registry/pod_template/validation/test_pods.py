@@ -378,11 +378,23 @@ def test_an_update_may_keep_what_was_stored() -> None:
     assert messages(validate_pod_template_spec(stored, path, pod_template_options(stored))) == []
 
 
-SELECTORS = st.sampled_from((None, core.SecretKeySelector(name="a", key="k"), core.SecretKeySelector(name="A", key="k"),
-                             core.SecretKeySelector(name="a", key=".."), core.SecretKeySelector(name="a")))  # fmt: skip
-FIELDS = st.sampled_from((None, core.ObjectFieldSelector(api_version="v1", field_path="metadata.name"),
-                          core.ObjectFieldSelector(field_path="metadata.name"),
-                          core.ObjectFieldSelector(api_version="v1", field_path="metadata.labels['a']")))  # fmt: skip
+SELECTORS = st.sampled_from(
+    (
+        None,
+        core.SecretKeySelector(name="a", key="k"),
+        core.SecretKeySelector(name="A", key="k"),
+        core.SecretKeySelector(name="a", key=".."),
+        core.SecretKeySelector(name="a"),
+    )
+)
+FIELDS = st.sampled_from(
+    (
+        None,
+        core.ObjectFieldSelector(api_version="v1", field_path="metadata.name"),
+        core.ObjectFieldSelector(field_path="metadata.name"),
+        core.ObjectFieldSelector(api_version="v1", field_path="metadata.labels['a']"),
+    )
+)
 MAPS = st.sampled_from((None, core.ConfigMapKeySelector(name="a.b", key="k.x"), core.ConfigMapKeySelector(key="k")))
 
 

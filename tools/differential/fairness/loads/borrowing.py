@@ -33,9 +33,12 @@ _PERIOD: Final = 10.0
 _HELD: Final = 2.6 * _PERIOD
 _BETWEEN: Final = 0.5
 _GAUGES: Final = {
-    "demand_seats_high_watermark": "highest", "demand_seats_average": "average", "demand_seats_stdev": "deviation",
-    "demand_seats_smoothed": "smoothed", "current_limit_seats": "current",
-}  # fmt: skip
+    "demand_seats_high_watermark": "highest",
+    "demand_seats_average": "average",
+    "demand_seats_stdev": "deviation",
+    "demand_seats_smoothed": "smoothed",
+    "current_limit_seats": "current",
+}
 _FRACTION: Final = "seat_fair_frac"
 
 
@@ -152,8 +155,10 @@ async def _run(a: Client, b: Client, options: argparse.Namespace) -> int:
     finally:
         for side in sides:
             await side.close()
-    print(f"borrowing: {len(numbers)} cases, {looks} periods, {different} differ, {time.monotonic() - began:.0f} s",
-          flush=True)  # fmt: skip
+    print(
+        f"borrowing: {len(numbers)} cases, {looks} periods, {different} differ, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return 1 if different else 0
 
 
@@ -162,10 +167,12 @@ async def _hold(side: Side, case: Case, count: int) -> None:
     side.plays[case.name] = lambda number: None
     path = f"/api/v1/namespaces/{NAMESPACES[0]}/configmaps/held"
     fields = {"Impersonate-User": case.users[0][0], "Impersonate-Group": GROUP}
-    await asyncio.gather(*(
-        side.requests.delete(path, {**fields, f"Impersonate-Extra-{EXTRA}": f"{case.name}-{number}"})
-        for number in range(count)
-    ))  # fmt: skip
+    await asyncio.gather(
+        *(
+            side.requests.delete(path, {**fields, f"Impersonate-Extra-{EXTRA}": f"{case.name}-{number}"})
+            for number in range(count)
+        )
+    )
 
 
 async def _play(sides: tuple[Side, Side], levels: list[tuple[Case, int]]) -> tuple[list[str], int]:

@@ -73,11 +73,16 @@ class Gate:
                 held = self._held[name] = asyncio.get_running_loop().create_future()
                 self.came(name)
                 await held
-                answer = {"kind": review["kind"], "apiVersion": review["apiVersion"],
-                          "response": {"uid": review["request"]["uid"], **_NO}}  # fmt: skip
+                answer = {
+                    "kind": review["kind"],
+                    "apiVersion": review["apiVersion"],
+                    "response": {"uid": review["request"]["uid"], **_NO},
+                }
                 data = json.dumps(answer).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                             b"Content-Length: %d\r\n\r\n" % len(data) + data)  # fmt: skip
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(data) + data
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
             pass  # the server has closed its connection

@@ -77,9 +77,10 @@ class Play:
         if request.patience:
             path += f"?timeout={round(_PART * request.patience * TICK * 1000)}ms"
         fields = {
-            "Impersonate-User": script.users[request.schema][request.user], "Impersonate-Group": "loads",
+            "Impersonate-User": script.users[request.schema][request.user],
+            "Impersonate-Group": "loads",
             f"Impersonate-Extra-{EXTRA}": f"{self._name}-{number}",
-        }  # fmt: skip
+        }
         try:
             code, head = await self._requests.delete(path, fields)
         except (OSError, asyncio.IncompleteReadError):

@@ -25,11 +25,19 @@ _STAGGER: Final = 0.023
 _ATTEMPTS: Final = "request_dispatch_no_accommodation_total"
 """When somebody has waited in vain others are let in at once, upstream with the next request that comes or goes."""
 _COUNTED: Final = (
-    "rejected_requests_total", "dispatched_requests_total", "request_wait_duration_seconds_count",
-    "request_queue_length_after_enqueue_bucket", "work_estimated_seats_bucket", "request_execution_seconds_count",
-    "current_inqueue_requests", "current_inqueue_seats", "current_executing_requests", "current_executing_seats",
-    "watch_count_samples_count", _ATTEMPTS,
-)  # fmt: skip
+    "rejected_requests_total",
+    "dispatched_requests_total",
+    "request_wait_duration_seconds_count",
+    "request_queue_length_after_enqueue_bucket",
+    "work_estimated_seats_bucket",
+    "request_execution_seconds_count",
+    "current_inqueue_requests",
+    "current_inqueue_seats",
+    "current_executing_requests",
+    "current_executing_seats",
+    "watch_count_samples_count",
+    _ATTEMPTS,
+)
 
 
 def _counted(case: Case, text: str, *, attempts: bool) -> dict[str, float]:
@@ -82,8 +90,11 @@ async def _run(a: Client, b: Client, options: argparse.Namespace) -> int:
     finally:
         for side in sides:
             await side.close()
-    print(f"loads: {len(numbers)} cases, {tally['requests']} requests, {tally['differ']} differ, {tally['once']} "
-          f"differed only once, {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"loads: {len(numbers)} cases, {tally['requests']} requests, {tally['differ']} differ, {tally['once']} "
+        f"differed only once, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return 1 if tally["differ"] else 0
 
 

@@ -80,10 +80,15 @@ class Side:
         rule = {"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
         condition = {"name": "loads", "expression": "request.namespace.startsWith('loads-')"}
         webhook = {
-            "name": "loads.example.com", "rules": [rule], "matchConditions": [condition], "timeoutSeconds": 30,
-            "clientConfig": {"url": self.gate.url, "caBundle": self.gate.ca_bundle}, "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
-        }  # fmt: skip
+            "name": "loads.example.com",
+            "rules": [rule],
+            "matchConditions": [condition],
+            "timeoutSeconds": 30,
+            "clientConfig": {"url": self.gate.url, "caBundle": self.gate.ca_bundle},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Fail",
+        }
         ask("POST", _WEBHOOKS, {"metadata": {"name": "loads"}, "webhooks": [webhook]})
         path = f"/api/v1/namespaces/{NAMESPACES[0]}/configmaps"
         await self.requests.warm_up(80, f"{path}/nothing")
@@ -123,15 +128,21 @@ class Side:
 
     def all_seats(self) -> int:
         """Those of the server: what a level may borrow that is not bounded itself."""
-        limits = {name: value for name, labels, value in samples(self.client.ask("GET", "/metrics").body)
-                  if labels.get("priority_level") == "catch-all"}  # fmt: skip
+        limits = {
+            name: value
+            for name, labels, value in samples(self.client.ask("GET", "/metrics").body)
+            if labels.get("priority_level") == "catch-all"
+        }
         return int(limits["upper_limit_seats"] - limits["nominal_limit_seats"])
 
     def seats(self) -> dict[str, int]:
         """By level."""
         text = self.client.ask("GET", "/metrics").body
-        return {labels["priority_level"]: int(value) for name, labels, value in samples(text)
-                if name == "nominal_limit_seats"}  # fmt: skip
+        return {
+            labels["priority_level"]: int(value)
+            for name, labels, value in samples(text)
+            if name == "nominal_limit_seats"
+        }
 
 
 def _objects(case: Case) -> list[tuple[str, dict[str, Any]]]:
@@ -140,18 +151,22 @@ def _objects(case: Case) -> list[tuple[str, dict[str, Any]]]:
     if queuing.queues:
         limits = {"queues": queuing.queues, "handSize": queuing.hand, "queueLengthLimit": queuing.length}
         response = {"type": "Queue", "queuing": limits}
-    limited = {"nominalConcurrencyShares": SHARES[case.slot], "lendablePercent": case.lendable,
-               "borrowingLimitPercent": case.borrowing,
-               "limitResponse": response}  # fmt: skip
+    limited = {
+        "nominalConcurrencyShares": SHARES[case.slot],
+        "lendablePercent": case.lendable,
+        "borrowingLimitPercent": case.borrowing,
+        "limitResponse": response,
+    }
     level = {"metadata": {"name": case.level}, "spec": {"type": "Limited", "limited": limited}}
     made: list[tuple[str, dict[str, Any]]] = [(LEVELS, level)]
     for name, users, by in zip(case.schemas, case.users, case.distinguishers, strict=True):
         rule = {"verbs": ["delete"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"]}
         subjects = [{"kind": "User", "user": {"name": user}} for user in users]
         spec: dict[str, Any] = {
-            "priorityLevelConfiguration": {"name": case.level}, "matchingPrecedence": 2,
+            "priorityLevelConfiguration": {"name": case.level},
+            "matchingPrecedence": 2,
             "rules": [{"subjects": subjects, "resourceRules": [rule]}],
-        }  # fmt: skip
+        }
         if by:
             spec["distinguisherMethod"] = {"type": by}
         made.append((SCHEMAS, {"metadata": {"name": name}, "spec": spec}))

@@ -241,10 +241,13 @@ class AttachDetach(Controller[Key]):
         if node is None or CONTROLLER_ATTACHES not in node.metadata.annotations:
             return node
         names = {
-            self._names[each.metadata.name] for each in self._world.attachments_on(name)
-            if each.status.attached and each.metadata.name in self._names
-            and each.metadata.name not in self._detaching and not each.metadata.deletion_timestamp
-        }  # fmt: skip
+            self._names[each.metadata.name]
+            for each in self._world.attachments_on(name)
+            if each.status.attached
+            and each.metadata.name in self._names
+            and each.metadata.name not in self._detaching
+            and not each.metadata.deletion_timestamp
+        }
         others = [each for each in node.status.volumes_attached if not is_csi_name(each.name)]
         wanted = [*others, *(AttachedVolume(name=each, device_path="") for each in sorted(names))]
         if {each.name for each in wanted} == {each.name for each in node.status.volumes_attached}:
@@ -268,9 +271,7 @@ class AttachDetach(Controller[Key]):
         if node in self._told.setdefault(name, set()):
             return
         self._told[name].add(node)
-        others = [
-            each for other, users in self._world.wanted(volume).items() if other in attached for each in users
-        ]  # fmt: skip
+        others = [each for other, users in self._world.wanted(volume).items() if other in attached for each in users]
         for pod in pods:
             text = f'Multi-Attach error for volume "{name}" {_in_use(pod, others)}'
             self._tell([pod], "Warning", "FailedAttachVolume", text)
@@ -306,6 +307,9 @@ def _concern(node: Node) -> tuple[object, ...]:
     """What of a node matters here."""
     taints = any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
     return (
-        CONTROLLER_ATTACHES in node.metadata.annotations, taints, _is_ready(node), node.status.volumes_in_use,
+        CONTROLLER_ATTACHES in node.metadata.annotations,
+        taints,
+        _is_ready(node),
+        node.status.volumes_in_use,
         node.status.volumes_attached,
-    )  # fmt: skip
+    )

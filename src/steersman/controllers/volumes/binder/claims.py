@@ -40,9 +40,14 @@ class ClaimSync:
     """Looks at a claim and writes what follows. Raises StatusError, Unreachable, TryLater."""
 
     def __init__(
-        self, known: Known, writer: Writer, recorder: Recorder, classes: Informer[StorageClass],
-        default: DefaultClass, pods: Informer[Pod],
-    ) -> None:  # fmt: skip
+        self,
+        known: Known,
+        writer: Writer,
+        recorder: Recorder,
+        classes: Informer[StorageClass],
+        default: DefaultClass,
+        pods: Informer[Pod],
+    ) -> None:
         self._known = known
         self._writer = writer
         self._recorder = recorder
@@ -157,9 +162,10 @@ class ClaimSync:
 
     def _tell_what_is_waited_for(self, claim: PersistentVolumeClaim) -> None:
         waiting = [
-            each.metadata.name for each in pods_of_claim(self._pods, key_of(claim))
+            each.metadata.name
+            for each in pods_of_claim(self._pods, key_of(claim))
             if not each.spec.node_name and not is_terminated(each)
-        ]  # fmt: skip
+        ]
         if not waiting:
             text = "waiting for first consumer to be created before binding"
             self._tell(claim, "Normal", "WaitForFirstConsumer", text)
@@ -187,11 +193,13 @@ class ClaimSync:
             self._tell(claim, "Warning", "ProvisioningFailed", refusal)
             return
         self._tell(
-            claim, "Normal", "ExternalProvisioning",
+            claim,
+            "Normal",
+            "ExternalProvisioning",
             f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
             "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
             "correctly registered.",
-        )  # fmt: skip
+        )
 
 
 def _annotated(claim: PersistentVolumeClaim, annotations: dict[str, str]) -> PersistentVolumeClaim:

@@ -174,13 +174,17 @@ class PersistentVolumeBinder(Controller[Key]):
             return
         why = "due to incompatible volumeMode."
         self.recorder.event(
-            reference(PERSISTENT_VOLUMES, volume), "Warning", "VolumeMismatch",
+            reference(PERSISTENT_VOLUMES, volume),
+            "Warning",
+            "VolumeMismatch",
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim.metadata.name}" {why}',
-        )  # fmt: skip
+        )
         self.recorder.event(
-            reference(PERSISTENT_VOLUME_CLAIMS, claim), "Warning", "VolumeMismatch",
+            reference(PERSISTENT_VOLUME_CLAIMS, claim),
+            "Warning",
+            "VolumeMismatch",
             f'Cannot bind PersistentVolume "{volume.metadata.name}" to requested PersistentVolumeClaim {why}',
-        )  # fmt: skip
+        )
 
 
 def _is_to_be_deleted(volume: PersistentVolume) -> bool:

@@ -77,13 +77,18 @@ def _pod(name: str, volume: PersistentVolume) -> Pod:
         source.nfs = NFSVolumeSource(server=volume.spec.nfs.server, path=volume.spec.nfs.path)
     size = parse(storage_of(volume.spec.capacity)).as_int() >> 30
     container = Container(
-        name="pv-recycler", image=_IMAGE, command=["/bin/sh"], args=["-c", _SCRIPT],
+        name="pv-recycler",
+        image=_IMAGE,
+        command=["/bin/sh"],
+        args=["-c", _SCRIPT],
         volume_mounts=[VolumeMount(name="vol", mount_path="/scrub")],
-    )  # fmt: skip
+    )
     return Pod(
         metadata=ObjectMeta(name=name, namespace=NAMESPACE, annotations={_RUNS_FOR: "1s"}),
         spec=PodSpec(
-            active_deadline_seconds=max(size * _SECONDS_A_GI, _LEAST_SECONDS[kind]), restart_policy="Never",
-            volumes=[source], containers=[container],
+            active_deadline_seconds=max(size * _SECONDS_A_GI, _LEAST_SECONDS[kind]),
+            restart_policy="Never",
+            volumes=[source],
+            containers=[container],
         ),
-    )  # fmt: skip
+    )

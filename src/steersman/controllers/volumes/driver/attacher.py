@@ -49,14 +49,15 @@ class Attacher(DriverComponent[str]):
         metadata = attachment.metadata
         if _FINALIZER not in metadata.finalizers:
             metadata = msgspec.structs.replace(
-                metadata, finalizers=[*metadata.finalizers, _FINALIZER],
+                metadata,
+                finalizers=[*metadata.finalizers, _FINALIZER],
                 annotations={**metadata.annotations, _NODE_ID: attachment.spec.node_name},
-            )  # fmt: skip
+            )
             kept = msgspec.structs.replace(attachment, metadata=metadata)
             attachment = await self.client.update(VOLUME_ATTACHMENTS, kept)
         await self.client.patch(
             VOLUME_ATTACHMENTS, metadata.name, "", {"status": {"attached": True}}, subresource="status"
-        )  # fmt: skip
+        )
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
         finalizers = [each for each in attachment.metadata.finalizers if each != _FINALIZER]

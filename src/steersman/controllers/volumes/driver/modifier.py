@@ -60,9 +60,9 @@ class Modifier(DriverComponent[Key]):
         wanted = self._classes.get("", name)
         if wanted is None or wanted.driver_name != DRIVER:
             if claim.status.modify_volume_status != _state(name, "Pending"):
-                await self._put(claim, msgspec.structs.replace(
-                    claim.status, modify_volume_status=_state(name, "Pending")
-                ))  # fmt: skip
+                await self._put(
+                    claim, msgspec.structs.replace(claim.status, modify_volume_status=_state(name, "Pending"))
+                )
                 why = "does not exist" if wanted is None else "is not of this driver"
                 self._tell(claim, "Warning", "VolumeModifyFailed", f"VAC {name} {why}.")
             return
@@ -73,16 +73,24 @@ class Modifier(DriverComponent[Key]):
         condition = PersistentVolumeClaimCondition(
             type=_MODIFYING, status="True", last_transition_time=times.now(), last_probe_time=None
         )
-        claim = await self._put(claim, msgspec.structs.replace(
-            claim.status, modify_volume_status=_state(name, "InProgress"), conditions=[*_others(claim), condition]
-        ))  # fmt: skip
+        claim = await self._put(
+            claim,
+            msgspec.structs.replace(
+                claim.status, modify_volume_status=_state(name, "InProgress"), conditions=[*_others(claim), condition]
+            ),
+        )
         self._tell(claim, "Normal", "VolumeModify", f"external resizer is modifying {whose}")
         spec = msgspec.structs.replace(volume.spec, volume_attributes_class_name=name)
         await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, spec=spec))
-        claim = await self._put(claim, msgspec.structs.replace(
-            claim.status, current_volume_attributes_class_name=name, modify_volume_status=None,
-            conditions=_others(claim),
-        ))  # fmt: skip
+        claim = await self._put(
+            claim,
+            msgspec.structs.replace(
+                claim.status,
+                current_volume_attributes_class_name=name,
+                modify_volume_status=None,
+                conditions=_others(claim),
+            ),
+        )
         self._tell(claim, "Normal", "VolumeModifySuccessful", f"external resizer modified {whose} successfully")
 
     async def _put(self, claim: PersistentVolumeClaim, status: PersistentVolumeClaimStatus) -> PersistentVolumeClaim:

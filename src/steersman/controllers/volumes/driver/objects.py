@@ -41,6 +41,9 @@ def _objects() -> Iterator[tuple[APIResource[Any], Any]]:
 
 def _storage_class(name: str, mode: str, annotations: dict[str, str]) -> StorageClass:
     return StorageClass(
-        metadata=ObjectMeta(name=name, annotations=annotations), provisioner=DRIVER, reclaim_policy="Delete",
-        allow_volume_expansion=True, volume_binding_mode=mode,
-    )  # fmt: skip
+        metadata=ObjectMeta(name=name, annotations=annotations),
+        provisioner=DRIVER,
+        reclaim_policy="Delete",
+        allow_volume_expansion=True,
+        volume_binding_mode=mode,
+    )

@@ -152,17 +152,18 @@ def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Nod
     name, mode = _name(claim), mode_of(claim)
     return PersistentVolume(
         metadata=ObjectMeta(
-            name=name, finalizers=[PROVISIONER_FINALIZER],
-            annotations={
-                PROVISIONED_BY: DRIVER, f"{_DELETION_SECRET}name": "", f"{_DELETION_SECRET}namespace": "",
-            },
+            name=name,
+            finalizers=[PROVISIONER_FINALIZER],
+            annotations={PROVISIONED_BY: DRIVER, f"{_DELETION_SECRET}name": "", f"{_DELETION_SECRET}namespace": ""},
         ),
         spec=PersistentVolumeSpec(
             access_modes=list(claim.spec.access_modes),
             capacity={"storage": storage_of(claim.spec.resources.requests)},
             claim_ref=reference_to(claim),
             csi=CSIPersistentVolumeSource(
-                driver=DRIVER, volume_handle=name, fs_type="ext4" if mode == "Filesystem" else "",
+                driver=DRIVER,
+                volume_handle=name,
+                fs_type="ext4" if mode == "Filesystem" else "",
                 volume_attributes={_IDENTITY: DRIVER, **storage_class.parameters},
             ),
             mount_options=list(storage_class.mount_options),
@@ -172,7 +173,7 @@ def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Nod
             volume_attributes_class_name=claim.spec.volume_attributes_class_name,
             volume_mode=mode,
         ),
-    )  # fmt: skip
+    )
 
 
 def _affinity(storage_class: StorageClass, node: Node | None) -> VolumeNodeAffinity | None:
@@ -182,8 +183,9 @@ def _affinity(storage_class: StorageClass, node: Node | None) -> VolumeNodeAffin
     labels = {} if node is None else node.metadata.labels
     for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions
-        chosen = {each.key: labels.get(each.key, "") if node is not None else (each.values or [""])[0]
-                  for each in expressions}  # fmt: skip
+        chosen = {
+            each.key: labels.get(each.key, "") if node is not None else (each.values or [""])[0] for each in expressions
+        }
         if all(chosen[each.key] in (each.values or ()) for each in expressions):
             wanted = [NodeSelectorRequirement(key=key, operator="In", values=[chosen[key]]) for key in sorted(chosen)]
             terms = [NodeSelectorTerm(match_expressions=wanted)]

@@ -72,9 +72,11 @@ class Resizer(DriverComponent[Key]):
             self._tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
             return
         status = msgspec.structs.replace(
-            claim.status, capacity={**claim.status.capacity, "storage": storage_of(volume.spec.capacity)},
-            conditions=_others(claim), allocated_resource_statuses={},
-        )  # fmt: skip
+            claim.status,
+            capacity={**claim.status.capacity, "storage": storage_of(volume.spec.capacity)},
+            conditions=_others(claim),
+            allocated_resource_statuses={},
+        )
         done = msgspec.structs.replace(claim, status=status)
         await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, done)
         self._tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
@@ -87,10 +89,11 @@ class Resizer(DriverComponent[Key]):
             type=condition, status="True", last_transition_time=now, last_probe_time=None, message=message
         )
         status = msgspec.structs.replace(
-            claim.status, conditions=[*_others(claim), said],
+            claim.status,
+            conditions=[*_others(claim), said],
             allocated_resources={"storage": storage_of(claim.spec.resources.requests)},
             allocated_resource_statuses={"storage": resource_status},
-        )  # fmt: skip
+        )
         return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
 
     async def _end(self, volume: PersistentVolume) -> None:

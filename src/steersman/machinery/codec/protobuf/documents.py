@@ -20,10 +20,25 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.identity.schema import GroupVersionKind
 
 __all__ = [
-    "MEDIA_TYPE", "PREFIX", "STREAM_MEDIA_TYPE", "DecodeError", "Envelope", "NotMarshalableError", "decode",
-    "decode_envelope", "decode_object", "encode", "encode_body", "envelope", "envelope_ends", "frame",
-    "list_head", "list_item", "list_item_size", "transcode",
-]  # fmt: skip
+    "MEDIA_TYPE",
+    "PREFIX",
+    "STREAM_MEDIA_TYPE",
+    "DecodeError",
+    "Envelope",
+    "NotMarshalableError",
+    "decode",
+    "decode_envelope",
+    "decode_object",
+    "encode",
+    "encode_body",
+    "envelope",
+    "envelope_ends",
+    "frame",
+    "list_head",
+    "list_item",
+    "list_item_size",
+    "transcode",
+]
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -68,19 +68,28 @@ _OWN: Final = {
 }
 """Go types with a message that is not that of their fields."""
 
-_PLAIN: Final = {
-    "string": STRING, "bytes": BYTES, "bool": BOOL, "int32": INT32, "int64": INT64, "float64": FLOAT64,
-}  # fmt: skip
+_PLAIN: Final = {"string": STRING, "bytes": BYTES, "bool": BOOL, "int32": INT32, "int64": INT64, "float64": FLOAT64}
 _WIRE_TYPES: Final = {BOOL: 0, INT32: 0, INT64: 0, NUMBERS: 0, FLOAT64: 1}
 """The wire types of kinds that have no length (2)."""
 _ZEROS: Final[dict[int, bytes]] = {
-    BOOL: b"\0", INT32: b"\0", INT64: b"\0", FLOAT64: bytes(8), STRING: b"\0", BYTES: b"\0", ITEMS: b"\0",
-}  # fmt: skip
+    BOOL: b"\0",
+    INT32: b"\0",
+    INT64: b"\0",
+    FLOAT64: bytes(8),
+    STRING: b"\0",
+    BYTES: b"\0",
+    ITEMS: b"\0",
+}
 """What is written for an empty value, after the key."""
 _UNSET: Final[dict[int, bytes]] = {
-    TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\3\n\x010", DURATION: b"\2\x08\0",
+    TIME: b"\0",
+    MICRO_TIME: b"\0",
+    RAW: b"\0",
+    JSON: b"\0",
+    QUANTITY: b"\3\n\x010",
+    DURATION: b"\2\x08\0",
     INT_OR_STRING: b"\6\x08\0\x10\0\x1a\0",
-}  # fmt: skip
+}
 """What is written besides for a value that is not set and no pointer."""
 _SCALARS: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING})
 _NULLABLE: Final = _SCALARS | {BYTES, ITEMS, INT_OR_STRING, JSON, SCHEMA_OR_BOOL}

@@ -45,10 +45,21 @@ _LOOKED_UP: Final = 2048
 _REMEMBERED: Final = 2048
 """Messages, and lists of messages, that are remembered: at most some 8 MB."""
 _TYPES: Final[dict[int, Any]] = {
-    STRING: str, TIME: str, QUANTITY: str, BOOL: bool, INT32: int, INT64: int, INT_OR_STRING: int | str, BYTES: bytes,
-    STRINGS: list[str], ITEMS: list[str], NUMBERS: list[int | bool], MESSAGE: msgspec.Raw, MESSAGES: msgspec.Raw,
+    STRING: str,
+    TIME: str,
+    QUANTITY: str,
+    BOOL: bool,
+    INT32: int,
+    INT64: int,
+    INT_OR_STRING: int | str,
+    BYTES: bytes,
+    STRINGS: list[str],
+    ITEMS: list[str],
+    NUMBERS: list[int | bool],
+    MESSAGE: msgspec.Raw,
+    MESSAGES: msgspec.Raw,
     RAW: msgspec.Raw,
-}  # fmt: skip
+}
 """How a sketch has the kinds whose stored JSON is canonical."""
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw] | None)

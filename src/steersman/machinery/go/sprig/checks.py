@@ -151,36 +151,38 @@ def _regex_split(pattern: Value, value: Value, most: Value) -> list[Value]:
     return [*parts, given[at:]]
 
 
-CHECKS: Final[Mapping[str, Function]] = MappingProxyType({
-    "all": lambda *values: all(map(truth, values)),
-    "any": lambda *values: any(map(truth, values)),
-    "b64dec": _base64_decoded,
-    "b64enc": lambda value: base64.b64encode(text(value, "b64enc").encode()).decode(),
-    "coalesce": lambda *values: next((each for each in values if truth(each)), None),
-    "deepEqual": same,
-    "default": _default,
-    "empty": lambda value: not truth(value),
-    "fail": _fail,
-    "fromJson": _from_json,
-    "kindIs": lambda wanted, value: text(wanted, "kindIs") == kind_name(value),
-    "kindOf": kind_name,
-    "regexFind": _regex_find,
-    "regexFindAll": _regex_find_all,
-    "regexMatch": _regex_match,
-    "regexQuoteMeta": lambda value: re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text(value, "regexQuoteMeta")),
-    "regexReplaceAll": _regex_replace_all,
-    "regexReplaceAllLiteral": _regex_replace_literal,
-    "regexSplit": _regex_split,
-    "sha1sum": _sum("sha1"),
-    "sha256sum": _sum("sha256"),
-    "sha512sum": _sum("sha512"),
-    "ternary": _ternary,
-    "toJson": _json,
-    "toPrettyJson": _pretty_json,
-    "toRawJson": _raw_json,
-    "typeIs": lambda wanted, value: text(wanted, "typeIs") == type_name(value),
-    "typeOf": type_name,
-})  # fmt: skip
+CHECKS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        "all": lambda *values: all(map(truth, values)),
+        "any": lambda *values: any(map(truth, values)),
+        "b64dec": _base64_decoded,
+        "b64enc": lambda value: base64.b64encode(text(value, "b64enc").encode()).decode(),
+        "coalesce": lambda *values: next((each for each in values if truth(each)), None),
+        "deepEqual": same,
+        "default": _default,
+        "empty": lambda value: not truth(value),
+        "fail": _fail,
+        "fromJson": _from_json,
+        "kindIs": lambda wanted, value: text(wanted, "kindIs") == kind_name(value),
+        "kindOf": kind_name,
+        "regexFind": _regex_find,
+        "regexFindAll": _regex_find_all,
+        "regexMatch": _regex_match,
+        "regexQuoteMeta": lambda value: re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text(value, "regexQuoteMeta")),
+        "regexReplaceAll": _regex_replace_all,
+        "regexReplaceAllLiteral": _regex_replace_literal,
+        "regexSplit": _regex_split,
+        "sha1sum": _sum("sha1"),
+        "sha256sum": _sum("sha256"),
+        "sha512sum": _sum("sha512"),
+        "ternary": _ternary,
+        "toJson": _json,
+        "toPrettyJson": _pretty_json,
+        "toRawJson": _raw_json,
+        "typeIs": lambda wanted, value: text(wanted, "typeIs") == type_name(value),
+        "typeOf": type_name,
+    }
+)
 
 
 def by_chance(random: Random) -> Mapping[str, Function]:
@@ -202,6 +204,9 @@ def by_chance(random: Random) -> Mapping[str, Function]:
         return random.randrange(first, behind)
 
     return {
-        "randAlpha": some(_LETTERS), "randAlphaNum": some(_LETTERS + _DIGITS), "randInt": number,
-        "randNumeric": some(_DIGITS), "uuidv4": lambda: str(UUID(int=random.getrandbits(128), version=4)),
-    }  # fmt: skip
+        "randAlpha": some(_LETTERS),
+        "randAlphaNum": some(_LETTERS + _DIGITS),
+        "randInt": number,
+        "randNumeric": some(_DIGITS),
+        "uuidv4": lambda: str(UUID(int=random.getrandbits(128), version=4)),
+    }

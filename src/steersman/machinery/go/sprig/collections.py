@@ -82,10 +82,7 @@ def _concat(*lists: Value) -> list[Value]:
 
 
 def _dict(*pairs: Value) -> dict[str, Value]:
-    return {
-        text_of(pairs[at]): pairs[at + 1] if at + 1 < len(pairs) else ""
-        for at in range(0, len(pairs), 2)
-    }  # fmt: skip
+    return {text_of(pairs[at]): pairs[at + 1] if at + 1 < len(pairs) else "" for at in range(0, len(pairs), 2)}
 
 
 def _set(given: Value, key: Value, value: Value) -> Value:
@@ -163,40 +160,42 @@ def _with(value: Value, *more: Value) -> list[Value]:
     return [*_list(value, "push"), *more]
 
 
-COLLECTIONS: Final[Mapping[str, Function]] = MappingProxyType({
-    "append": lambda value, one: _with(value, one),
-    "chunk": _chunks,
-    "compact": lambda value: [each for each in _list(value, "compact") if truth(each)],
-    "concat": _concat,
-    "dict": _dict,
-    "dig": _dig,
-    "first": lambda value: (_list(value, "first") or [None])[0],
-    "get": lambda given, key: _map(given, "get").get(text(key, "get"), ""),
-    "has": _has,
-    "hasKey": lambda given, key: text(key, "hasKey") in _map(given, "hasKey"),
-    "initial": lambda value: _list(value, "initial")[:-1],
-    "keys": _keys,
-    "last": lambda value: (_list(value, "last") or [None])[-1],
-    "list": lambda *values: list(values),
-    "merge": _merge,
-    "mergeOverwrite": _merge_overwrite,
-    "omit": _omit,
-    "pick": _pick,
-    "pluck": _pluck,
-    "prepend": lambda value, one: [one, *_list(value, "prepend")],
-    "push": lambda value, one: _with(value, one),
-    "rest": lambda value: _list(value, "rest")[1:],
-    "reverse": lambda value: _list(value, "reverse")[::-1],
-    "set": _set,
-    "slice": _slice,
-    "tuple": lambda *values: list(values),
-    "uniq": _unique,
-    "unset": _unset,
-    "values": _values,
-    "without": lambda value, *omitted: [
-        each for each in _list(value, "without") if not any(same(each, one) for one in omitted)
-    ],
-})  # fmt: skip
+COLLECTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        "append": lambda value, one: _with(value, one),
+        "chunk": _chunks,
+        "compact": lambda value: [each for each in _list(value, "compact") if truth(each)],
+        "concat": _concat,
+        "dict": _dict,
+        "dig": _dig,
+        "first": lambda value: (_list(value, "first") or [None])[0],
+        "get": lambda given, key: _map(given, "get").get(text(key, "get"), ""),
+        "has": _has,
+        "hasKey": lambda given, key: text(key, "hasKey") in _map(given, "hasKey"),
+        "initial": lambda value: _list(value, "initial")[:-1],
+        "keys": _keys,
+        "last": lambda value: (_list(value, "last") or [None])[-1],
+        "list": lambda *values: list(values),
+        "merge": _merge,
+        "mergeOverwrite": _merge_overwrite,
+        "omit": _omit,
+        "pick": _pick,
+        "pluck": _pluck,
+        "prepend": lambda value, one: [one, *_list(value, "prepend")],
+        "push": lambda value, one: _with(value, one),
+        "rest": lambda value: _list(value, "rest")[1:],
+        "reverse": lambda value: _list(value, "reverse")[::-1],
+        "set": _set,
+        "slice": _slice,
+        "tuple": lambda *values: list(values),
+        "uniq": _unique,
+        "unset": _unset,
+        "values": _values,
+        "without": lambda value, *omitted: [
+            each for each in _list(value, "without") if not any(same(each, one) for one in omitted)
+        ],
+    }
+)
 
 
 def kind_name(value: Value) -> str:

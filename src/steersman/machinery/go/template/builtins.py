@@ -122,9 +122,7 @@ def _html_escaped(*values: Value) -> str:
     return escaped.replace("&quot;", "&#34;").replace("&#x27;", "&#39;").replace("\0", "\ufffd")
 
 
-_JS: Final = {
-    "\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"
-}  # fmt: skip
+_JS: Final = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
 
 
 def _js_escaped(*values: Value) -> str:
@@ -134,24 +132,26 @@ def _js_escaped(*values: Value) -> str:
     )
 
 
-BUILTINS: Final[Mapping[str, Function]] = MappingProxyType({
-    "call": _call,
-    "eq": equal,
-    "ge": lambda one, other: not less(one, other),
-    "gt": lambda one, other: not _at_most(one, other),
-    "html": _html_escaped,
-    "index": index,
-    "js": _js_escaped,
-    "le": _at_most,
-    "len": length,
-    "lt": less,
-    "ne": lambda one, other: not equal(one, other),
-    "not": lambda value: not truth(value),
-    "print": lambda *values: sprint(values),
-    "printf": lambda layout, *values: sprintf(text(layout, "printf"), values),
-    "println": lambda *values: sprintln(values),
-    "slice": slice_,
-    "urlquery": lambda *values: quote_plus(sprint(values)),
-})  # fmt: skip
+BUILTINS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        "call": _call,
+        "eq": equal,
+        "ge": lambda one, other: not less(one, other),
+        "gt": lambda one, other: not _at_most(one, other),
+        "html": _html_escaped,
+        "index": index,
+        "js": _js_escaped,
+        "le": _at_most,
+        "len": length,
+        "lt": less,
+        "ne": lambda one, other: not equal(one, other),
+        "not": lambda value: not truth(value),
+        "print": lambda *values: sprint(values),
+        "printf": lambda layout, *values: sprintf(text(layout, "printf"), values),
+        "println": lambda *values: sprintln(values),
+        "slice": slice_,
+        "urlquery": lambda *values: quote_plus(sprint(values)),
+    }
+)
 LAZY: Final = frozenset({"and", "or"})
 """Functions that evaluate no argument behind the one that decides."""

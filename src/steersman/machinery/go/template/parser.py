@@ -19,8 +19,10 @@ _ESCAPE: Final = re.compile(
 )
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _CONSTANTS: Final[dict[str, Operand]] = {
-    "true": syntax.Literal(True), "false": syntax.Literal(False), "nil": syntax.Nil(),
-}  # fmt: skip
+    "true": syntax.Literal(True),
+    "false": syntax.Literal(False),
+    "nil": syntax.Nil(),
+}
 
 
 def parse(source: str, functions: Collection[str]) -> tuple[Nodes, dict[str, Nodes]]:

@@ -128,8 +128,16 @@ _LONGEST_WHOLE: Final = 6
 _WHOLE_IN_JSON: Final = 1e21
 """From where on numbers in JSON have an exponent."""
 _ESCAPES: Final = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
-}  # fmt: skip
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 
 
 def _escaped(char: str) -> str:

@@ -28,9 +28,7 @@ _WRITE_HIGH_WATER: Final = 256 << 10
 _FEW_STREAMS: Final = 100
 """Streams that may be open before the other side has said how many."""
 _GIVEN_BACK: Final = CONNECTION_WINDOW // 2
-_ONLY_HTTP1: Final = frozenset(
-    {"host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"}
-)  # fmt: skip
+_ONLY_HTTP1: Final = frozenset({"host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _METHODS: Final = {"GET": b"\x82", "POST": b"\x83"}
 _METHOD_NAME: Final = b"\x02"
 _SCHEME_HTTPS: Final = b"\x87"
@@ -53,9 +51,12 @@ class Http2Connection(Receiving):
     never will any more."""
 
     def __init__(
-        self, connection: UpgradedConnection, when_room: Callable[[Http2Connection], None],
-        when_gone: Callable[[Http2Connection], None], health: Health | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        connection: UpgradedConnection,
+        when_room: Callable[[Http2Connection], None],
+        when_gone: Callable[[Http2Connection], None],
+        health: Health | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(loop.time())
         self._loop = loop
@@ -114,9 +115,14 @@ class Http2Connection(Receiving):
         return not self._most_streams
 
     async def send(
-        self, method: str, target: str, headers: Sequence[tuple[str, str]], body: AsyncIterator[bytes] | None = None, *,
+        self,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+        *,
         whole: bytes = b"",
-    ) -> Http2Answer:  # fmt: skip
+    ) -> Http2Answer:
         """Sends a request and waits for the head of its answer.
 
         Raises BadAnswer, NotProcessed, and ValueError for what cannot stand in a head.
@@ -139,14 +145,12 @@ class Http2Connection(Receiving):
 
     def begin(
         self, answer: Http2Answer, block: bytes, body: AsyncIterator[bytes] | None = None, whole: bytes = b""
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Sends the head of a request whose `answer` is of `next_id`, and its body, which is in pieces or `whole`."""
         has_body = body is not None or bool(whole)
         self.next_id += 2
         self.streams[answer.id] = answer
-        self._out.append(
-            frames.headers(answer.id, block, 0 if has_body else frames.END_STREAM, self.max_frame)
-        )  # fmt: skip
+        self._out.append(frames.headers(answer.id, block, 0 if has_body else frames.END_STREAM, self.max_frame))
         if not has_body:
             answer.is_sent = True
         elif whole and len(whole) <= min(answer.window, self.window, self.max_frame) and not self._blocked:
@@ -170,11 +174,18 @@ class Http2Connection(Receiving):
                 authority = value
         if not (target.isprintable() and authority.isprintable()):
             raise ValueError("a line break in a request's head")
-        return b"".join((
-            self.table_update(), _AUTHORITY_NAME, hpack.string(authority),
-            _METHODS.get(method) or _METHOD_NAME + hpack.string(method), _PATH_NAME, hpack.string(target),
-            _SCHEME_HTTPS, *_fields.encode(fields),
-        ))  # fmt: skip
+        return b"".join(
+            (
+                self.table_update(),
+                _AUTHORITY_NAME,
+                hpack.string(authority),
+                _METHODS.get(method) or _METHOD_NAME + hpack.string(method),
+                _PATH_NAME,
+                hpack.string(target),
+                _SCHEME_HTTPS,
+                *_fields.encode(fields),
+            )
+        )
 
     async def _send_body(self, answer: Http2Answer, body: AsyncIterator[bytes]) -> None:
         try:

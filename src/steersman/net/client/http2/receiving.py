@@ -375,9 +375,17 @@ class Receiving(Received):
         self.widened(answer)
 
     _ON_FRAME: Final = (
-        _on_data, _on_headers, _on_priority, _on_rst_stream, _on_settings, _on_push_promise, _on_ping, _on_goaway,
-        _on_window_update, _on_continuation,
-    )  # fmt: skip
+        _on_data,
+        _on_headers,
+        _on_priority,
+        _on_rst_stream,
+        _on_settings,
+        _on_push_promise,
+        _on_ping,
+        _on_goaway,
+        _on_window_update,
+        _on_continuation,
+    )
     """By type."""
 
     def _spend_control(self) -> None:

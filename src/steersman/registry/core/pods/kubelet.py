@@ -59,9 +59,11 @@ def _log_parameters(options: core.PodLogOptions) -> list[tuple[str, str]]:
     """The options as a kubelet is told of them."""
     flags = (("follow", options.follow), ("previous", options.previous), ("timestamps", options.timestamps))
     values = (
-        ("sinceSeconds", options.since_seconds), ("sinceTime", options.since_time), ("tailLines", options.tail_lines),
+        ("sinceSeconds", options.since_seconds),
+        ("sinceTime", options.since_time),
+        ("tailLines", options.tail_lines),
         ("limitBytes", options.limit_bytes),
-    )  # fmt: skip
+    )
     told = [(name, "true") for name, flag in flags if flag]
     return told + [(name, str(value)) for name, value in values if value is not None]
 
@@ -110,9 +112,7 @@ async def _command_streams(
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
     container = choose_container(pod, options.container)
-    streams = (
-        ("input", options.stdin), ("output", options.stdout), ("error", options.stderr), ("tty", options.tty),
-    )  # fmt: skip
+    streams = (("input", options.stdin), ("output", options.stdout), ("error", options.stderr), ("tty", options.tty))
     pairs = [(at_kubelet, "1") for at_kubelet, wanted in streams if wanted]
     what = "attach"
     if isinstance(options, core.PodExecOptions):
@@ -184,9 +184,13 @@ def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, v
     """A path of the node's kubelet. Raises StatusError if there is no way to it."""
     kubelet = services.kubelet
     return Location(
-        scheme="https", host=kubelet.host(node), port=kubelet.port(node), path=path, query=query,
+        scheme="https",
+        host=kubelet.host(node),
+        port=kubelet.port(node),
+        path=path,
+        query=query,
         transport=kubelet.transport(verify=verify),
-    )  # fmt: skip
+    )
 
 
 async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Request) -> Response:
@@ -200,10 +204,12 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
     if not is_global_unicast(address):
         raise bad_request("address not allowed")
     location = Location(
-        scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
+        scheme=scheme or "http",
+        host=address,
+        port=proxied_port(port) if port else _first_port(pod),
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
         transport=services.proxied.transport(),
-    )  # fmt: skip
+    )
     return await proxy(request, location)
 
 

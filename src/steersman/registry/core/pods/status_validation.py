@@ -46,9 +46,8 @@ def validate_pod_status_update(new: core.Pod, old: core.Pod, options: PodValidat
     restartable = _all_can_restart(spec)
     for now, then, containers, name in (
         (status.container_statuses, before.container_statuses, spec.containers or [], "containerStatuses"),
-        (status.init_container_statuses, before.init_container_statuses, spec.init_containers,
-         "initContainerStatuses"),
-    ):  # fmt: skip
+        (status.init_container_statuses, before.init_container_statuses, spec.init_containers, "initContainerStatuses"),
+    ):
         if not restartable:
             yield from _validate_transitions(now, then, containers, spec.restart_policy, _STATUS / name)
     yield from _validate_transitions(

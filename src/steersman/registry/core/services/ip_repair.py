@@ -40,9 +40,7 @@ _CONTROLLER: Final = "ipallocator-repair-controller"
 class ServiceIPRepair:
     """Looks at services and addresses that changed (`service_changed`, `address_changed`), or at all of them."""
 
-    def __init__(
-        self, services: Services, *, clock: Callable[[], float] = times.monotonic
-    ) -> None:  # fmt: skip
+    def __init__(self, services: Services, *, clock: Callable[[], float] = times.monotonic) -> None:
         """`clock` gives seconds, and does not jump: an address that is being given to a service must not seem old."""
         self._objects = services.objects
         self._cluster_ips = ClusterIPs(services)
@@ -185,5 +183,8 @@ def _is_for(address: IPAddress, service: Service) -> bool:
     """Whether an address says that it is the service's."""
     parent, metadata = address.spec.parent_ref, service.metadata
     return parent is not None and (parent.group, parent.resource, parent.namespace, parent.name) == (
-        "", "services", metadata.namespace, metadata.name,
-    )  # fmt: skip
+        "",
+        "services",
+        metadata.namespace,
+        metadata.name,
+    )

@@ -48,9 +48,14 @@ def _ports_of(service: Service) -> PortsOfService:
 
 
 _PORTS: Final = Reading(
-    _ports_of, "metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion", "spec.ports",
+    _ports_of,
+    "metadata.namespace",
+    "metadata.name",
+    "metadata.uid",
+    "metadata.resourceVersion",
+    "spec.ports",
     "spec.healthCheckNodePort",
-)  # fmt: skip
+)
 
 
 class Finding(NamedTuple):

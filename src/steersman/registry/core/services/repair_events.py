@@ -43,16 +43,25 @@ class RepairEvents:
         namespace = regarding.namespace or "default"
         event = Event(
             metadata=ObjectMeta(name=f"{regarding.name}.{time.time_ns():x}", namespace=namespace),
-            event_time=times.now_micro(), reporting_component=self._controller,
-            reporting_instance=f"{self._controller}-{socket.gethostname()}", action=action, reason=reason,
-            involved_object=regarding, message=note, type="Warning",
-        )  # fmt: skip
+            event_time=times.now_micro(),
+            reporting_component=self._controller,
+            reporting_instance=f"{self._controller}-{socket.gethostname()}",
+            action=action,
+            reason=reason,
+            involved_object=regarding,
+            message=note,
+            type="Warning",
+        )
         await self._objects("", "events").create(loopback(namespace), event)
 
 
 def reference_to(kind: str, api_version: str, metadata: ObjectMeta) -> ObjectReference:
     """A reference to an object of this kind."""
     return ObjectReference(
-        kind=kind, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid, api_version=api_version,
+        kind=kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=api_version,
         resource_version=metadata.resource_version,
-    )  # fmt: skip
+    )

@@ -12,8 +12,12 @@ from steersman.machinery.values.quantity import parse
 from steersman.registry.pod_template.validation.paths import validate_qualified_name
 
 VOLUME_FIELDS: Final = (
-    "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
-)  # fmt: skip
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
 ENV_FIELDS: Final = (
     "metadata.name",
     "metadata.namespace",

@@ -21,10 +21,43 @@ _NOT_ONCE: Final = "must be 1"
 _ONE_HANDLER_ONLY: Final = "may not specify more than 1 handler type"
 _WINDOWS_SIGNALS: Final = ("SIGKILL", "SIGTERM")
 _PLAIN_SIGNALS: Final = (
-    "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL",
-    "PROF", "PWR", "QUIT", "RTMAX", "RTMIN", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU",
-    "URG", "USR1", "USR2", "VTALRM", "WINCH", "XCPU", "XFSZ",
-)  # fmt: skip
+    "ABRT",
+    "ALRM",
+    "BUS",
+    "CHLD",
+    "CLD",
+    "CONT",
+    "FPE",
+    "HUP",
+    "ILL",
+    "INT",
+    "IO",
+    "IOT",
+    "KILL",
+    "PIPE",
+    "POLL",
+    "PROF",
+    "PWR",
+    "QUIT",
+    "RTMAX",
+    "RTMIN",
+    "SEGV",
+    "STKFLT",
+    "STOP",
+    "SYS",
+    "TERM",
+    "TRAP",
+    "TSTP",
+    "TTIN",
+    "TTOU",
+    "URG",
+    "USR1",
+    "USR2",
+    "VTALRM",
+    "WINCH",
+    "XCPU",
+    "XFSZ",
+)
 _LINUX_SIGNALS: Final = tuple(
     sorted(
         [f"SIG{name}" for name in _PLAIN_SIGNALS]

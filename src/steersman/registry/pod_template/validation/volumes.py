@@ -42,8 +42,15 @@ from steersman.registry.pod_template.validation.paths import (
 ONE_TYPE_ONLY: Final = "may not specify more than 1 volume type"
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 HOST_PATH_TYPES: Final = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
-)  # fmt: skip
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
 
 _LONGEST_TOKEN_EXPIRATION: Final = 1 << 32
 """Seconds."""

@@ -56,10 +56,13 @@ class EncryptedObject:
         source = self.source
         return proto.encode(
             [
-                (1, self.data), (2, source.key_id), (3, source.ciphertext), *proto.encode_map(4, source.annotations),
+                (1, self.data),
+                (2, source.key_id),
+                (3, source.ciphertext),
+                *proto.encode_map(4, source.annotations),
                 (5, self.source_type),
             ]
-        )  # fmt: skip
+        )
 
     @classmethod
     def decode(cls, stored: bytes) -> EncryptedObject:

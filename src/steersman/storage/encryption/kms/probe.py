@@ -52,9 +52,14 @@ class Probe:
     """See the module. `current` is what it keeps up; `clock` gives seconds that only grow."""
 
     def __init__(
-        self, name: str, plugin: Plugin, current: Current, metrics: EnvelopeMetrics, *,
+        self,
+        name: str,
+        plugin: Plugin,
+        current: Current,
+        metrics: EnvelopeMetrics,
+        *,
         clock: Callable[[], float] = times.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name: Final = name
         self._plugin = plugin
         self._current = current
