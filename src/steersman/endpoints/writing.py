@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, Operation
+from steersman.admission.interface import CREATE, UPDATE, KnownNamespace, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
@@ -120,12 +120,18 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     Without `may_create` it is stored anew only where the kind may be created this way.
     """
     chain, action = write.scope.shared.admission, write.request.action
+    namespace: KnownNamespace | None = None
 
     async def make(old: Any | None) -> Any:
-        return (await admitted(write, await prepare(old), old)).obj
+        nonlocal namespace
+        record = await admitted(write, await prepare(old), old)
+        namespace = record.namespace
+        return record.obj
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(write.admission(UPDATE, new, old))
+        record = write.admission(UPDATE, new, old)
+        record.namespace = namespace
+        await chain.validate(record)
 
     change = Change(
         make,

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from steersman.admission.interface import DELETE, Attributes
+from steersman.admission.interface import DELETE, Attributes, KnownNamespace
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.library.aggregated.cluster import Cluster
 from steersman.library.aggregated.follower import ClusterFollower, Meta
@@ -27,11 +27,11 @@ class _Namespace(msgspec.Struct):
 
 
 class ClusterNamespaces:
-    """The phases of namespaces by their names, from `start` to `stop`."""
+    """The namespaces by their names, from `start` to `stop`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._phases: dict[str, str] = {}
+        self._known: dict[str, KnownNamespace] = {}
         self._follower = ClusterFollower(
             cluster, _PATH, _Namespace, replaced=self._replace, changed=self._take, gone=self._forget
         )
@@ -44,9 +44,9 @@ class ClusterNamespaces:
         """Follows them no more."""
         await self._follower.stop()
 
-    def phase(self, name: str) -> str | None:
-        """The phase of a namespace, None for one of which nothing was told yet."""
-        return self._phases.get(name)
+    def find(self, name: str) -> KnownNamespace | None:
+        """Return a namespace, None for one of which nothing was told yet."""
+        return self._known.get(name)
 
     async def look(self, name: str) -> None:
         """Asks for one that is not known: it may have been made a moment ago. Raises StatusError unless the cluster
@@ -60,24 +60,24 @@ class ClusterNamespaces:
                 raise
 
     def _replace(self, found: list[_Namespace]) -> None:
-        self._phases = {each.metadata.name: each.status.phase for each in found}
+        self._known = {each.metadata.name: KnownNamespace(each.status.phase) for each in found}
 
     def _take(self, found: _Namespace) -> None:
-        self._phases[found.metadata.name] = found.status.phase
+        self._known[found.metadata.name] = KnownNamespace(found.status.phase)
 
     def _forget(self, name: str) -> None:
-        self._phases.pop(name, None)
+        self._known.pop(name, None)
 
 
 class ClusterNamespaceLifecycle(NamespaceLifecycle):
     """The same of the cluster's namespaces, which are asked for if they are not known."""
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
-        super().__init__(namespaces.phase)
+        super().__init__(namespaces.find)
         self._namespaces = namespaces
 
     async def admit(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
-        if namespace and attributes.operation != DELETE and self._namespaces.phase(namespace) is None:
+        if namespace and attributes.operation != DELETE and self._namespaces.find(namespace) is None:
             await self._namespaces.look(namespace)
         await super().admit(attributes)

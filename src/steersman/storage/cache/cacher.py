@@ -123,6 +123,7 @@ class Cacher:
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
+        self._followers: list[Callable[[], None]] = []
         self._leaving: list[Watcher] = []
         """Those that are yet to be told that the cache starts over."""
         self._index = None if value_of is None else FieldIndex(value_of)
@@ -203,6 +204,11 @@ class Cacher:
         """Whether it can be read and watched."""
         return self._ready.is_set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return True if it is filled, and there is nothing."""
+        return self._ready.is_set() and not self._entries
+
     async def wait_until_ready(self) -> None:
         """Returns once it can be read and watched; the caller bounds the wait."""
         await self._ready.wait()
@@ -246,6 +252,7 @@ class Cacher:
         self._was_ready = True
         self.counts.initializations += 1
         self._ready.set()
+        self._tell_followers()
 
     def _reset(self, error: Exception) -> None:
         """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
@@ -264,6 +271,7 @@ class Cacher:
         self._window = self._new_window(0)
         self._encoded.clear()
         self._encoded_size = 0
+        self._tell_followers()
 
     def _forget_index(self) -> None:
         if self._index is not None:
@@ -344,6 +352,8 @@ class Cacher:
             self._index.changed(key, current)
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
+        if self._followers:
+            self._tell_followers()
         self._window.add(change)
         self._watchers.announce(change)
 
@@ -358,6 +368,15 @@ class Cacher:
     def changed(self) -> int:
         """The revision of the last change of any of its objects, or that at which it was loaded."""
         return self._applied
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called in the turn of the event loop in which an object changes, and where everything may have:
+        when the cache is filled, and when it starts over. It must neither block nor raise."""
+        self._followers.append(changed)
+
+    def _tell_followers(self) -> None:
+        for changed in self._followers:
+            changed()
 
     @property
     def told(self) -> int | None:
