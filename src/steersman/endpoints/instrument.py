@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from steersman.authentication.user import SYSTEM_MASTERS
-from steersman.endpoints.bodies import APPLY_YAML, large_length
+from steersman.endpoints.bodies import APPLY_YAML, FEWEST_DIGITS, large_length
 from steersman.endpoints.compression import COMPRESS_OVER, compressed
 from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
@@ -104,8 +104,9 @@ def _deprecation(removed_in: str) -> dict[str, str]:
 
 def _size_of_large_body(request: Request) -> int:
     """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
-    if request.headers.get("content-length") is not None:
-        size = large_length(request)
+    length = request.headers.get("content-length")
+    if length is not None:
+        size = large_length(request) if len(length) >= FEWEST_DIGITS else 0
     else:
         size = 0 if request.method == "DELETE" else _UNTOLD
     if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 from typing import Final, TypeVar
 
-from steersman.machinery.large_work.sizes import is_large
+from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
@@ -335,7 +335,7 @@ class Cacher:
             current = self._entry(event.current)
             self._entries[key] = current
             self.size += len(current.body)
-            if is_large(current.body):
+            if len(current.body) > SURELY_SMALL and is_large(current.body):
                 self.large += 1
             self._sorted.put(current)
         elif previous is not None:
@@ -346,7 +346,7 @@ class Cacher:
             if previous in self._encoded:
                 self._encoded.move_to_end(previous, last=False)
             self.size -= len(previous.body)
-            if is_large(previous.body):
+            if len(previous.body) > SURELY_SMALL and is_large(previous.body):
                 self.large -= 1
         if self._index is not None:
             self._index.changed(key, current)
@@ -447,6 +447,10 @@ class Cacher:
         if not self._ready.is_set():
             self._not_ready()
         return self._entries.get(key)
+
+    def peek(self, key: str) -> Entry | None:
+        """Return the object as `get` does, None also while the cache is not ready."""
+        return self._entries.get(key) if self._ready.is_set() else None
 
     def count(self, prefix: str) -> int:
         """How many objects there are under `prefix`."""
