@@ -31,7 +31,7 @@ class ClusterNamespaces:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[str, KnownNamespace] = {}
+        self._by_name: dict[str, KnownNamespace] = {}
         self._follower = ClusterFollower(
             cluster, _PATH, _Namespace, replaced=self._replace, changed=self._take, gone=self._forget
         )
@@ -46,7 +46,7 @@ class ClusterNamespaces:
 
     def find(self, name: str) -> KnownNamespace | None:
         """Return a namespace, None for one of which nothing was told yet."""
-        return self._known.get(name)
+        return self._by_name.get(name)
 
     async def look(self, name: str) -> None:
         """Asks for one that is not known: it may have been made a moment ago. Raises StatusError unless the cluster
@@ -60,13 +60,13 @@ class ClusterNamespaces:
                 raise
 
     def _replace(self, found: list[_Namespace]) -> None:
-        self._known = {each.metadata.name: KnownNamespace(each.status.phase) for each in found}
+        self._by_name = {each.metadata.name: KnownNamespace(each.status.phase) for each in found}
 
     def _take(self, found: _Namespace) -> None:
-        self._known[found.metadata.name] = KnownNamespace(found.status.phase)
+        self._by_name[found.metadata.name] = KnownNamespace(found.status.phase)
 
     def _forget(self, name: str) -> None:
-        self._known.pop(name, None)
+        self._by_name.pop(name, None)
 
 
 class ClusterNamespaceLifecycle(NamespaceLifecycle):
