@@ -27,7 +27,7 @@ from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import SHORT_QUERY, Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
+from steersman.rest.capabilities import Change, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 from steersman.work.offloading import mark_large, offload, offload_if
 
@@ -134,7 +134,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
         uid,
         action.subresource,
         may_create=may_create,
-        check_create=_creation(write),
+        check_create=partial(_check_creation, write),
         check_update=check,
     )
     return await write.scope.storage.update(write.ctx, action.name, change)
@@ -157,20 +157,16 @@ async def mutated(write: Write, record: Admission) -> None:
         await offload(keep_valid_owners, write.request, record.obj, owners)
 
 
-def _creation(write: Write) -> CheckCreate:
-    """What stands before a create by a request to change: the right to create as well, and validating admission.
+async def _check_creation(write: Write, obj: Any) -> None:
+    """Judge a create by a request to change: the right to create as well, and validating admission.
 
     Who makes an object by a subresource, as a Service by its status, needs the right to create the subresource. Raises
     StatusError 403 for who has no such right.
     """
-
-    async def check(obj: Any) -> None:
-        request = write.request
-        action = msgspec.structs.replace(request.action, verb="create")
-        attributes = Attributes(request.user, action)
-        verdict = await decide(write.scope.shared.authorizer, attributes)
-        if not verdict.allowed:
-            raise forbidden_error(attributes, verdict.reason)
-        await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
-
-    return check
+    request = write.request
+    action = msgspec.structs.replace(request.action, verb="create")
+    attributes = Attributes(request.user, action)
+    verdict = await decide(write.scope.shared.authorizer, attributes)
+    if not verdict.allowed:
+        raise forbidden_error(attributes, verdict.reason)
+    await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
