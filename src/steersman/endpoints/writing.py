@@ -21,12 +21,13 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import is_large_body, read_body
-from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import SHORT_QUERY, Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.sizes import SURELY_SMALL
 from steersman.rest.capabilities import Change, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 from steersman.work.offloading import mark_large, offload, offload_if
@@ -92,7 +93,9 @@ async def parse(
     data = await read_body(scope, request)
     long = len(request.http.query) > SHORT_QUERY and request.has_long_query
     options = await offload_if(True, options_of, request) if long else options_of(request)
-    if is_large_body(scope, request, data, media):
+    if (len(data) > SURELY_SMALL or media != JSON or scope.kind.takes_long) and is_large_body(
+        scope, request, data, media
+    ):
         mark_large()
     ctx = scope.context(request, dry_run=bool(options.dry_run))
     return Write(scope, request, wanted, media, data, options, ctx)
