@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 import pytest
 
-from steersman.work.parts import Part, Parts
+from steersman.work.parts import Part, Parts, offered
 
 
 class Log(list[str]):
     """What has happened, in order."""
 
 
-@dataclass(eq=False)
 class Numbered(Part):
     """A part that says when it starts and ends."""
 
@@ -89,23 +87,21 @@ async def test_a_start_is_cancelled_in_the_middle(waits: int) -> None:
     assert log[waits:] == ["Waits ends", *ended(waits)]
 
 
-@dataclass(eq=False)
 class Clock(Part):
     """A part that others need."""
 
-    now: float = field(init=False)
+    now: float = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.now = 7.0
 
 
-@dataclass(eq=False)
 class Calendar(Part):
     """A part that needs another, and one that may be left out."""
 
     clock: Clock
     log: Log | None
-    seen: float = field(init=False)
+    seen: float = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.seen = self.clock.now

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from types import NoneType, UnionType
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, ClassVar, Final, TypeVar, get_args
 
 T = TypeVar("T")
 
+_OFFERED: Final = object()
+
+
+def offered() -> Any:
+    """Mark an attribute of a part as one that the part offers: its `start` sets the value."""
+    return _OFFERED
+
 
 class Part:
-    """A part of a server, and the base of a dataclass for each.
+    """A part of a server.
 
-    Fields of the constructor are what the part needs: earlier parts, and values that all parts are given, found by
-    their types. A need of the type `X | None` is None where there is no X. Other fields are what the part offers.
+    Annotated attributes without a value are what the part needs: earlier parts, and values that all parts are given,
+    found by their types. A need of the type `X | None` is None where there is no X. Attributes that are `offered()`, or
+    have a value, are what the part offers.
     """
+
+    _needs: ClassVar[dict[str, tuple[str, str]]] = {}
+    """Attribute -> its annotation, and the module in which that has a meaning."""
+
+    def __init_subclass__(cls) -> None:
+        own = vars(cls)
+        needs = {
+            name: (kind, cls.__module__) for name, kind in own.get("__annotations__", {}).items() if name not in own
+        }
+        cls._needs = {**cls._needs, **needs}
+        for name in [name for name, value in own.items() if value is _OFFERED]:
+            delattr(cls, name)
 
     async def start(self, ending: AsyncExitStack) -> None:
         """Start the part. Each step that must be undone is pushed onto `ending` as soon as it is done, so that a start
         that fails or is cancelled between two steps leaves nothing behind."""
         raise NotImplementedError
+
+    @classmethod
+    def needs(cls) -> dict[str, Any]:
+        """Return the types of what the part needs, by attribute."""
+        return {name: eval(kind, vars(sys.modules[module])) for name, (kind, module) in cls._needs.items()}
 
 
 class Parts:
@@ -33,7 +59,9 @@ class Parts:
         """Start parts in order. Raises LookupError for a need that nothing before its part has the type of, and what
         the start of a part raises; closing `ending` then ends the parts that were started, the last one first."""
         for each in parts:
-            part = cast(Callable[..., Part], each)(**self._needs_of(each))
+            part = each()
+            for name, kind in each.needs().items():
+                setattr(part, name, self._needed(part, kind))
             await part.start(ending)
             self._found.append(part)
 
@@ -48,16 +76,11 @@ class Parts:
             raise LookupError(f"{kind.__name__} is not among the parts that have been started")
         return found
 
-    def _needs_of(self, part: type[Part]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, kind in get_type_hints(part.__init__).items():
-            if name == "return":
-                continue
-            if isinstance(kind, UnionType):
-                (wanted,) = set(get_args(kind)) - {NoneType}
-                found[name] = self.find(wanted)
-                continue
-            found[name] = self.find(kind)
-            if found[name] is None:
-                raise LookupError(f"{part.__name__} needs {kind.__name__}, which no part before it is")
+    def _needed(self, part: Part, kind: Any) -> object:
+        if isinstance(kind, UnionType):
+            (wanted,) = set(get_args(kind)) - {NoneType}
+            return self.find(wanted)
+        found = self.find(kind)
+        if found is None:
+            raise LookupError(f"{type(part).__name__} needs {kind.__name__}, which no part before it is")
         return found

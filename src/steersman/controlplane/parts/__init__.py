@@ -1,1 +1,1 @@
-"""The parts of a control plane, by what they are about: needs are the fields of each, see `work.parts`."""
+"""The parts of a control plane, by what they are about; what each needs and offers are its attributes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from functools import partial
 
 from steersman.admission.interface import Chain
@@ -21,10 +20,9 @@ from steersman.controlplane.parts.resources import ResourceServices
 from steersman.controlplane.parts.storing import ObjectStores
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.printing.internal_form import internal_diff
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 
-@dataclass(eq=False, repr=False)
 class Admission(Part):
     """The chain of admission plugins. Raises OptionsError."""
 
@@ -33,7 +31,7 @@ class Admission(Part):
     objects: ObjectStores
     authorization: Authorization
     resources: ResourceServices
-    chain: Chain = field(init=False)
+    chain: Chain = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         registry, services = self.common.registry, self.resources.services
@@ -56,7 +54,6 @@ class Admission(Part):
         ending.callback(self.chain.close)
 
 
-@dataclass(eq=False, repr=False)
 class Audit(Part):
     """The audit of requests, if flags ask for one."""
 
@@ -65,7 +62,7 @@ class Audit(Part):
     common: Common
     flags: GivenFlags
     ways: Ways
-    auditor: Auditor | None = field(init=False)
+    auditor: Auditor | None = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         common, worker = self.common, self.embedding.worker
@@ -76,14 +73,13 @@ class Audit(Part):
             ending.push_async_callback(self.auditor.close)
 
 
-@dataclass(eq=False, repr=False)
 class PriorityAndFairness(Part):
     """Priority and fairness of requests (--enable-priority-and-fairness)."""
 
     options: Options
     common: Common
     objects: ObjectStores
-    control: FlowControl | None = field(init=False, default=None)
+    control: FlowControl | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
         if self.options.enable_priority_and_fairness:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from steersman.audit.policy import Rules
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -22,7 +23,7 @@ from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.metrics import Registry
 from steersman.net.client.egress import USUAL, Egress
 from steersman.server.config import new_executor
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ _CONTENTION: Final = 0.005
 """Seconds for which the loop is held that count as contention."""
 
 
-@dataclass(frozen=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """What the process around a control plane says of it.
 
     `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
@@ -49,14 +49,13 @@ class Embedding:
     worker: Worker | None = None
 
 
-@dataclass(eq=False, repr=False)
 class Common(Part):
     """Threads, metrics and the table of kinds, which most parts use."""
 
     threads: WorkerThreads
-    registry: Registry = field(init=False)
-    executor: Executor = field(init=False)
-    mapper: RESTMapper = field(init=False)
+    registry: Registry = offered()
+    executor: Executor = offered()
+    mapper: RESTMapper = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         ending.callback(self.threads.close)
@@ -65,13 +64,12 @@ class Common(Part):
         self.registry, self.mapper = Registry(), RESTMapper()
 
 
-@dataclass(eq=False, repr=False)
 class LoopWatch(Part):
     """The watchdog of the event loop, if a flag asks for one; `Paths` starts it, as a start may take its time."""
 
     options: Options
     common: Common
-    watchdog: LoopWatchdog | None = field(init=False, default=None)
+    watchdog: LoopWatchdog | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, registry = self.options, self.common.registry
@@ -87,17 +85,16 @@ class LoopWatch(Part):
         ending.callback(self.watchdog.stop)
 
 
-@dataclass(eq=False, repr=False)
 class GivenFlags(Part):
     """Flags and the files that they name, judged before anything is written: a start that one of them ends leaves
     nothing behind. Raises OptionsError."""
 
     options: Options
     embedding: Embedding
-    service_ranges: tuple[IPv4Network | IPv6Network, ...] = field(init=False)
-    host: str = field(init=False)
+    service_ranges: tuple[IPv4Network | IPv6Network, ...] = offered()
+    host: str = offered()
     """Address by which other hosts reach this one."""
-    audit_rules: Rules | None = field(init=False)
+    audit_rules: Rules | None = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         options = self.options
@@ -117,13 +114,12 @@ class GivenFlags(Part):
         check_serving_files(options)
 
 
-@dataclass(eq=False, repr=False)
 class Ways(Part):
     """The ways by which requests to other servers leave (--egress-selector-config-file)."""
 
     options: Options
     common: Common
-    egress: Egress = field(init=False, default=USUAL)
+    egress: Egress = USUAL
 
     async def start(self, ending: AsyncExitStack) -> None:
         if self.options.egress_selector_config_file:

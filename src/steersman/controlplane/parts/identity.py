@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
@@ -22,41 +21,38 @@ from steersman.controlplane.parts.basis import Common, GivenFlags, Ways
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 
-@dataclass(eq=False, repr=False)
 class TokenFiles(Part):
     """Authenticators of tokens that files of flags describe: static ones, those of other issuers, a webhook."""
 
     options: Options
     common: Common
     ways: Ways
-    configured: ConfiguredTokens = field(init=False)
+    configured: ConfiguredTokens = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.configured = configured_tokens(self.options, self.common.registry, ending, self.ways.egress)
 
 
-@dataclass(eq=False, repr=False)
 class SigningKeys(Part):
     """The keys of service account tokens; they are made in a thread while other parts start."""
 
     options: Options
     common: Common
-    keys: TokenKeys = field(init=False)
+    keys: TokenKeys = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.keys = await token_keys(self.options, self.common.registry, ending)
 
 
-@dataclass(eq=False, repr=False)
 class Certificates(Part):
     """The certificates in the data folder, made unless they are there. Raises OptionsError."""
 
     options: Options
     flags: GivenFlags
-    files: CertificateFiles = field(init=False)
+    files: CertificateFiles = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         more = (LOOPBACK_NAME,) if self.options.tls_cert_file else ()
@@ -64,7 +60,6 @@ class Certificates(Part):
         self.files = certificate_files(self.options, self.flags.host, service, *more)
 
 
-@dataclass(eq=False, repr=False)
 class Tokens(Part):
     """The authenticator of all tokens that a server knows."""
 
@@ -74,7 +69,7 @@ class Tokens(Part):
     files: TokenFiles
     signing: SigningKeys
     issued: IssuedTokens
-    authenticator: TokenAuthenticator = field(init=False)
+    authenticator: TokenAuthenticator = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         stores = self.objects.stores
@@ -91,7 +86,6 @@ class Tokens(Part):
         )
 
 
-@dataclass(eq=False, repr=False)
 class Authentication(Part):
     """The authenticator of requests, by certificates, tokens and headers."""
 
@@ -100,7 +94,7 @@ class Authentication(Part):
     files: TokenFiles
     certificates: Certificates
     tokens: Tokens
-    authenticator: Authenticator = field(init=False)
+    authenticator: Authenticator = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         jwt = self.files.configured.jwt
@@ -113,21 +107,19 @@ class Authentication(Part):
         )
 
 
-@dataclass(eq=False, repr=False)
 class Authorization(Part):
     """The authorizers of requests. Raises OptionsError."""
 
     options: Options
     common: Common
     ways: Ways
-    chain: AuthorizerChain = field(init=False)
+    chain: AuthorizerChain = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.chain = AuthorizerChain(self.options, self.common.registry, self.ways.egress)
         ending.push_async_callback(self.chain.stop)
 
 
-@dataclass(eq=False, repr=False)
 class StoredRights(Part):
     """The roles and bindings that are stored, which authorizers judge by."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.bootstrap import Bootstrap
@@ -20,10 +19,9 @@ from steersman.controlplane.parts.resources import ResourceServices
 from steersman.controlplane.parts.serving import GenericServer, Listening, OpenAPI
 from steersman.controlplane.parts.storing import ObjectStores, OpenStorage, StoredVersions
 from steersman.controlplane.upkeep import Upkeep
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 
-@dataclass(eq=False, repr=False)
 class InitialObjects(Part):
     """The objects that every cluster has, made by hooks: namespaces, roles, the service `kubernetes`."""
 
@@ -32,8 +30,8 @@ class InitialObjects(Part):
     certificates: Certificates
     objects: ObjectStores
     generic: GenericServer
-    bootstrap: Bootstrap = field(init=False)
-    kubernetes: KubernetesService = field(init=False)
+    bootstrap: Bootstrap = offered()
+    kubernetes: KubernetesService = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, server, stores = self.options, self.generic.server, self.objects.stores
@@ -50,7 +48,6 @@ class InitialObjects(Part):
         self.kubernetes.install()
 
 
-@dataclass(eq=False, repr=False)
 class KeptUp(Part):
     """The controllers of kube-apiserver, which make such objects again when they are gone."""
 
@@ -62,7 +59,7 @@ class KeptUp(Part):
     generic: GenericServer
     openapi: OpenAPI
     initial: InitialObjects
-    upkeep: Upkeep = field(init=False)
+    upkeep: Upkeep = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         worker, storage = self.embedding.worker, self.opened.storage
@@ -81,7 +78,6 @@ class KeptUp(Part):
         self.upkeep.install()
 
 
-@dataclass(eq=False, repr=False)
 class Registration(Part):
     """The APIServices of built-in groups; their hook and its check come after those of the aggregator, which publishes
     OpenAPI after them."""
@@ -95,7 +91,6 @@ class Registration(Part):
             self.aggregation.aggregator.install_openapi()
 
 
-@dataclass(eq=False, repr=False)
 class Hooks(Part):
     """The post-start hooks, all at once so that their writes share commits."""
 
@@ -106,7 +101,6 @@ class Hooks(Part):
         await self.generic.server.run_post_start_hooks()
 
 
-@dataclass(eq=False, repr=False)
 class Followers(Part):
     """What changes from now on: levels of priority, objects that must be there, versions, the authorizers' file."""
 

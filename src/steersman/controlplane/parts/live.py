@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from steersman.aggregator.aggregator import Aggregator
@@ -22,13 +21,12 @@ from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
 """Makes what implements a resource in place of a store."""
 
 
-@dataclass(eq=False, repr=False)
 class LiveResources(Part):
     """Resources that come and go while a server runs."""
 
@@ -101,7 +99,6 @@ class LiveResources(Part):
         return stores.objects(group, plural)
 
 
-@dataclass(eq=False, repr=False)
 class CustomResources(Part):
     """The custom resources of the definitions that are stored; `DefinedResources` serves the first of them."""
 
@@ -110,7 +107,7 @@ class CustomResources(Part):
     resources: ResourceServices
     live: LiveResources
     generic: GenericServer
-    definitions: Definitions = field(init=False)
+    definitions: Definitions = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         stores, server = self.objects.stores, self.generic.server
@@ -127,7 +124,6 @@ class CustomResources(Part):
         definitions.install(server.add_post_start_hook)
 
 
-@dataclass(eq=False, repr=False)
 class Aggregation(Part):
     """Group versions that other servers answer; `DefinedResources` has the first of them passed on."""
 
@@ -138,7 +134,7 @@ class Aggregation(Part):
     objects: ObjectStores
     generic: GenericServer
     openapi: OpenAPI
-    aggregator: Aggregator = field(init=False)
+    aggregator: Aggregator = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, stores = self.options, self.objects.stores
@@ -161,7 +157,6 @@ class Aggregation(Part):
         self.aggregator.install()
 
 
-@dataclass(eq=False, repr=False)
 class DefinedResources(Part):
     """The definitions and APIServices that are stored, which count before the server listens: no client is to find
     that a resource is not there yet."""

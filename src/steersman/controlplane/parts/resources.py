@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from steersman.controlplane.addresses import service_node_ports
@@ -19,10 +18,9 @@ from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 
-@dataclass(eq=False, repr=False)
 class ResourceServices(Part):
     """The services that resources are given of the server that they are part of."""
 
@@ -36,7 +34,7 @@ class ResourceServices(Part):
     tokens: Tokens
     authorization: Authorization
     itself: ThisServer
-    services: Services = field(init=False)
+    services: Services = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, stores, egress = self.options, self.objects.stores, self.ways.egress
@@ -77,15 +75,14 @@ class ResourceServices(Part):
         ending.callback(services.kubelet.close)
 
 
-@dataclass(eq=False, repr=False)
 class BuiltInResources(Part):
     """The built-in resources, each with its store: those of stable versions, and those that --runtime-config names."""
 
     options: Options
     objects: ObjectStores
     resources: ResourceServices
-    runtime: RuntimeConfig = field(init=False)
-    served: list[tuple[BoundResource[Any], ResourceStorage]] = field(init=False)
+    runtime: RuntimeConfig = offered()
+    served: list[tuple[BoundResource[Any], ResourceStorage]] = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.runtime = RuntimeConfig(self.options.runtime_config)

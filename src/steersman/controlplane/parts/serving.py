@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.controlplane.addresses import listen
@@ -31,7 +30,7 @@ from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.arrivals import Arrivals
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
 """Beyond it there are no more numbers of streams."""
@@ -61,7 +60,6 @@ _STARTED_BEFORE_HOOKS: Final = (
 of objects, leases of peers, and the wait for storage."""
 
 
-@dataclass(eq=False, repr=False)
 class GenericServer(Part):
     """The generic API server with the built-in resources. It has no filters yet, and does not listen."""
 
@@ -77,7 +75,7 @@ class GenericServer(Part):
     priority: PriorityAndFairness | None
     objects: ObjectStores
     built_in: BuiltInResources
-    server: Server = field(init=False)
+    server: Server = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         config = self._config()
@@ -136,18 +134,16 @@ async def _nothing_to_start() -> None:
     """Stand for a hook whose part runs already."""
 
 
-@dataclass(eq=False, repr=False)
 class OpenAPI(Part):
     """The OpenAPI documents, which are made when they are asked for; `Paths` serves them."""
 
     generic: GenericServer
-    paths: OpenAPIOnFirstUse = field(init=False)
+    paths: OpenAPIOnFirstUse = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.paths = OpenAPIOnFirstUse(self.generic.server)
 
 
-@dataclass(eq=False, repr=False)
 class RequestsEnd(Part):
     """The orderly end of requests: those under way are answered while all parts before this one still run."""
 
@@ -157,7 +153,6 @@ class RequestsEnd(Part):
         ending.push_async_callback(self.generic.server.stop)
 
 
-@dataclass(eq=False, repr=False)
 class HealthChecks(Part):
     """The checks behind /healthz, /livez and /readyz."""
 
@@ -190,7 +185,6 @@ class HealthChecks(Part):
             self.opened.clusters.install(server, ending)
 
 
-@dataclass(eq=False, repr=False)
 class OtherWriters(Part):
     """The bond with other processes that answer requests on the same storage: a request waits for what they have
     acknowledged."""
@@ -211,7 +205,6 @@ class OtherWriters(Part):
             server.arrival = Arrival(arrivals.arrived, behind, costs=True)
 
 
-@dataclass(eq=False, repr=False)
 class Paths(Part):
     """The filters around the server, and all paths that are none of resources: discovery, OpenAPI, metrics."""
 
@@ -251,7 +244,6 @@ class Paths(Part):
         install_refusals(registry, [opened.storage] if opened.clusters is None else opened.clusters.storages)
 
 
-@dataclass(eq=False, repr=False)
 class Listening(Part):
     """The socket, or the connections that a worker is handed."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from steersman.controlplane.cache_checks import CacheChecks
@@ -13,7 +12,7 @@ from steersman.controlplane.parts.basis import Common, Embedding
 from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.storage.interface import Storage
-from steersman.work.parts import Part
+from steersman.work.parts import Part, offered
 
 if TYPE_CHECKING:
     from steersman.controlplane.encryption import Encryption
@@ -21,27 +20,25 @@ if TYPE_CHECKING:
     from steersman.controlplane.stored_versions.agreement import Agreement
 
 
-@dataclass(eq=False, repr=False)
 class EncryptionAtRest(Part):
     """The encryption of stored values (--encryption-provider-config)."""
 
     options: Options
     common: Common
-    encryption: Encryption | None = field(init=False)
+    encryption: Encryption | None = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         self.encryption = await encryption_of(self.options, self.common.registry, ending)
 
 
-@dataclass(eq=False, repr=False)
 class OpenStorage(Part):
     """The data folder, which is locked, and the storage in it or elsewhere."""
 
     options: Options
     embedding: Embedding
     common: Common
-    storage: Storage = field(init=False)
-    clusters: EtcdClusters | None = field(init=False)
+    storage: Storage = offered()
+    clusters: EtcdClusters | None = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         make_data_folder(self.options)
@@ -58,14 +55,13 @@ class OpenStorage(Part):
         return await open_it(self.options, self.clusters)
 
 
-@dataclass(eq=False, repr=False)
 class ObjectStores(Part):
     """The stores of resources, of which there are none yet."""
 
     options: Options
     at_rest: EncryptionAtRest
     opened: OpenStorage
-    stores: Stores = field(init=False)
+    stores: Stores = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         storage, clusters = self.opened.storage, self.opened.clusters
@@ -74,13 +70,12 @@ class ObjectStores(Part):
         ending.push_async_callback(self.stores.stop)
 
 
-@dataclass(eq=False, repr=False)
 class StoredVersions(Part):
     """The agreement with other servers on the storage on the versions in which objects are stored."""
 
     opened: OpenStorage
     objects: ObjectStores
-    agreement: Agreement | None = field(init=False, default=None)
+    agreement: Agreement | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
         storage = self.opened.storage
@@ -90,7 +85,6 @@ class StoredVersions(Part):
             ending.push_async_callback(self.agreement.leave)
 
 
-@dataclass(eq=False, repr=False)
 class FilledCaches(Part):
     """The caches of all stores, filled with what is stored."""
 
@@ -101,7 +95,6 @@ class FilledCaches(Part):
         await fill(self.objects.stores, self.options)
 
 
-@dataclass(eq=False, repr=False)
 class CacheConsistency(Part):
     """Comparisons of caches with what etcd has, where that is stored in."""
 
