@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.codec.configuration import STRING, decode_document, document_type, list_type, struct_type

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.machinery.codec.configuration import (
     BOOL,
@@ -111,7 +110,7 @@ class AuthenticationConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     anonymous: AnonymousConfiguration | None = None
 
 
-_OPTIONAL_TEXT: Final = dataclasses.replace(STRING, pointer=True)
+_OPTIONAL_TEXT: Final = replace(STRING, pointer=True)
 
 
 def read_configuration(data: bytes) -> AuthenticationConfiguration:
