@@ -103,7 +103,8 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
+        data = await self._ask("GET", target, resource.accept(as_list=True))
+        return await offload_if(is_large(data), resource.decode_list, data)
 
     async def each(
         self,
