@@ -13,6 +13,8 @@ import msgspec
 from steersman.api.core import v1 as core
 from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
+from steersman.client.event_series import SeriesRecorder
+from steersman.client.events import reference
 from steersman.client.informer import Informers
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
@@ -32,7 +34,6 @@ from steersman.scheduler.preemption.executor import Executor
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_changes, pod_changes
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
-from steersman.scheduler.recorder import EventRecorder
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
@@ -60,7 +61,7 @@ class Scheduler:
         self.cluster = ClusterState()
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
-        self._recorder = EventRecorder(client, NAME)
+        self._recorder = SeriesRecorder(client, NAME)
         self._volumes = VolumeStore(informers)
         self._binder = VolumeBinder(client, self._volumes)
         self._devices = DeviceStore(informers)
@@ -253,7 +254,7 @@ class Scheduler:
         metadata = pod.metadata
         if metadata.deletion_timestamp:
             note = f"skip schedule deleting pod: {metadata.namespace}/{metadata.name}"
-            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self._recorder.event(reference(PODS, pod), "Warning", "FailedScheduling", "Scheduling", note)
             self.queue.done(queued.uid)
             return
         if self.cluster.is_assumed(queued.uid):
@@ -312,7 +313,7 @@ class Scheduler:
                 if self._claim_binder.must_wait(claims):
                     self._stand_aside()
                     note = f"waiting for binding conditions for device on node {node_name}"
-                    self._recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                    self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
@@ -328,7 +329,7 @@ class Scheduler:
             self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
             return
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
-        self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", "Binding", note)
 
     def _fail(self, queued: QueuedPod, unplaced: Unplaced, reason: str) -> None:
         """Has a pod wait, and says why."""
@@ -347,7 +348,7 @@ class Scheduler:
         elif unplaced.nominated is not None:
             self._nominator.remove(queued.uid)
         self.queue.add_unschedulable(queued, now)
-        self._recorder.event(now, "Warning", "FailedScheduling", "Scheduling", unplaced.message)
+        self._recorder.event(reference(PODS, now), "Warning", "FailedScheduling", "Scheduling", unplaced.message)
         condition = core.PodCondition(
             type="PodScheduled",
             status="False",
