@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -53,6 +53,22 @@ def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
 def is_not_found(error: StatusError) -> bool:
     """Whether there is no such object."""
     return error.reason == "NotFound"
+
+
+class _IgnoreNotFound:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return isinstance(error, StatusError) and is_not_found(error)
+
+
+_IGNORE_NOT_FOUND: Final = _IgnoreNotFound()
+
+
+def ignore_not_found() -> _IgnoreNotFound:
+    """Return a context that ends early, and well, where there is no such object."""
+    return _IGNORE_NOT_FOUND
 
 
 def is_conflict(error: StatusError) -> bool:

@@ -46,6 +46,13 @@ def key_of(obj: Object) -> Key:
     return obj.metadata.namespace, obj.metadata.name
 
 
+def either(old: O | None, new: O | None) -> O:
+    """Return the object of a change: as it is now, or as it was at its end."""
+    one = new or old
+    assert one is not None
+    return one
+
+
 class Informer(Generic[O]):
     """Follows a resource (client-go SharedIndexInformer): `start`, then `await synced()`.
 

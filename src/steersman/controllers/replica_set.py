@@ -18,7 +18,7 @@ from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
 from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import is_namespace_terminating, is_not_found
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, Surroundings
@@ -34,17 +34,18 @@ from steersman.controllers.workloads.controller_ref import (
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_ranking import pods_to_delete
-from steersman.controllers.workloads.pod_state import (
+from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.machinery.built_in.pod_state import (
     is_active,
     is_available,
     is_ready,
     is_terminating,
     next_availability,
 )
-from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition, without_conditions
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
@@ -101,9 +102,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         return replace(owner, status=replace(owner.status, **status))
 
     def _set_changed(self, old: R | None, new: R | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._expected.forget(key)
         self.queue.add(key)
@@ -311,10 +310,9 @@ class ReplicasController(Controller[Key], Generic[R]):
     def _conditions(self, owner: R, active: int, error: Exception | None) -> list[Any]:
         """The conditions, of which ReplicaFailure says what was refused at first."""
         conditions: list[Any] = list(owner.status.conditions)
-        has_failed = any(each.type == "ReplicaFailure" for each in conditions)
         if error is None:
-            return [each for each in conditions if each.type != "ReplicaFailure"] if has_failed else conditions
-        if not has_failed:
+            return without_conditions(conditions, "ReplicaFailure")
+        if find_condition(conditions, "ReplicaFailure") is None:
             more = active - (owner.spec.replicas or 0)
             conditions.append(
                 self.condition(

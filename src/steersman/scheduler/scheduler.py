@@ -18,6 +18,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Informers
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.around import Demands
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "default-scheduler"
 """The `schedulerName` of pods that are served."""
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
 _MOST_TOLD: Final = 512
 """Requests under way, past which no more pods are decided."""
 
@@ -133,9 +133,9 @@ class Scheduler:
 
     def _pod_changed(self, old: core.Pod | None, new: core.Pod | None) -> None:
         """Pods that have ended are as good as gone."""
-        if old is not None and old.status.phase in _ENDED:
+        if old is not None and is_terminal(old):
             old = None
-        if new is not None and new.status.phase in _ENDED:
+        if new is not None and is_terminal(new):
             new = None
         if new is None:
             if old is not None:

@@ -15,7 +15,7 @@ from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, Surroundings
@@ -33,9 +33,9 @@ from steersman.controllers.workloads.controller_ref import (
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
-from steersman.controllers.workloads.pod_state import is_available, is_ready, is_terminal
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
@@ -83,8 +83,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         if new is None:
             self._forget(key_of(one))
         self.queue.add(key_of(one))
@@ -123,8 +122,7 @@ class DaemonSetController(Controller[Key]):
                 self._soon(each)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:

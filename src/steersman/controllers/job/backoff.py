@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
-from steersman.controllers.workloads.pod_state import condition_of
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(10.0, 600.0)
@@ -48,7 +48,7 @@ def finish_time(pod: Pod) -> int:
     ended = _of_containers(pod)
     if ended is not None:
         return ended
-    ready = condition_of(pod, "Ready")
+    ready = find_condition(pod.status.conditions, "Ready")
     if ready is not None and ready.status == "False" and ready.last_transition_time:
         return times.unix(ready.last_transition_time)
     metadata = pod.metadata

@@ -8,7 +8,7 @@ from typing import Final
 
 from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignore_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import JOBS, PODS
@@ -22,7 +22,6 @@ from steersman.controllers.job.state import (
     SUCCESS_CRITERIA_MET,
     State,
     condition,
-    condition_of,
     finished,
     has_failed,
     is_indexed,
@@ -44,8 +43,8 @@ from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
 from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.codec.serializer import deep_copy
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.work_queue import WorkQueue
 
 _OWN_NAME: Final = "kubernetes.io/job-controller"
@@ -181,11 +180,8 @@ class JobController(Controller[Key | OrphanPod]):
             job = resolve(self._jobs, key.namespace, owner)
             if job is not None and (job.spec.managed_by not in (None, _OWN_NAME) or not finished(job)):
                 return
-        try:
+        with ignore_not_found():
             await self._pods_of_jobs.release(pod)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _sync(self, key: Key, job: Job) -> None:
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
@@ -221,8 +217,8 @@ class JobController(Controller[Key | OrphanPod]):
     async def _judge(self, key: Key, state: State) -> None:
         """Finds what the Job comes to, if it is decided."""
         job = state.job
-        target = condition_of(job, FAILURE_TARGET)
-        state.finished = condition_of(job, SUCCESS_CRITERIA_MET)
+        target = find_condition(job.status.conditions, FAILURE_TARGET)
+        state.finished = find_condition(job.status.conditions, SUCCESS_CRITERIA_MET)
         if state.finished is None and target is not None and target.status == "True":
             state.finished = failed_of(target)
         if state.finished is None:

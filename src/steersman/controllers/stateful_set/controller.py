@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import is_conflict
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.stateful_set import history
@@ -26,8 +26,8 @@ from steersman.controllers.workloads.controller_ref import (
 )
 from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
-from steersman.controllers.workloads.pod_state import next_availability
 from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.machinery.built_in.pod_state import next_availability
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
@@ -53,9 +53,7 @@ class StatefulSetController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._forget(key)
         self.queue.add(key)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from steersman.api.core.v1 import Pod
-from steersman.controllers.workloads.pod_state import condition_of, is_active, is_ready
+from steersman.machinery.built_in.pod_state import is_active, is_ready
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -102,7 +103,7 @@ class _Rest:
 
 
 def _ready_time(pod: Pod) -> str | None:
-    found = condition_of(pod, "Ready")
+    found = find_condition(pod.status.conditions, "Ready")
     return None if found is None else found.last_transition_time
 
 

@@ -7,11 +7,9 @@ from functools import partial
 from steersman.admission.interface import DELETE, Attributes
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.api.core.v1 import Namespace
-from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
 from steersman.client.resources import NAMESPACES
 from steersman.library.aggregated.cluster import Cluster
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.formats import is_path_segment_name
 
 
@@ -42,12 +40,8 @@ class ClusterNamespaces:
         """
         if is_path_segment_name(name):
             return None
-        try:
-            return (await self._cluster.ask(partial(self._cluster.client.get, NAMESPACES, name))).status.phase
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        found = await self._cluster.ask(partial(self._cluster.client.find, NAMESPACES, name))
+        return None if found is None else found.status.phase
 
 
 def _without_texts(namespace: Namespace) -> None:
