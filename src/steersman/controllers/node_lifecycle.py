@@ -12,6 +12,7 @@ from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import ignore_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import either
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.node_zones import Zones
@@ -86,8 +87,7 @@ class NodeLifecycleController(Controller[str]):
             self._seen[new.metadata.name] = asyncio.get_running_loop().time()
 
     def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
-        node = new or old
-        assert node is not None
+        node = either(old, new)
         if new is not None:
             reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
         else:

@@ -25,10 +25,12 @@ from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     is_controlled_by,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.expectations import Expectations
@@ -112,52 +114,22 @@ class ReplicasController(Controller[Key], Generic[R]):
             for each in (old, new):
                 if each is not None:
                     self._pod_goes(each)
-        elif old is None:
-            self._pod_came(new)
-        else:
-            self._pod_changed_in_itself(old, new)
+            return
+        former, owner = owners_of_change(self._sets, old, new)
+        if former is not None:
+            self.queue.add(key_of(former))
+        if owner is not None:
+            if old is None:
+                self._expected.created(key_of(owner))
+            self._soon(owner)
+        for candidate in candidates(self._sets, self.may_select, old, new):
+            self.queue.add(key_of(candidate))
 
     def _pod_goes(self, pod: Pod) -> None:
         owner = resolve(self._sets, pod.metadata.namespace, controller_of(pod))
         if owner is not None:
             self._expected.deleted(key_of(owner), pod.metadata.uid)
             self._soon(owner)
-
-    def _pod_came(self, pod: Pod) -> None:
-        reference = controller_of(pod)
-        if reference is None:
-            self._enqueue_all(self._that_select(pod))
-            return
-        owner = resolve(self._sets, pod.metadata.namespace, reference)
-        if owner is not None:
-            self._expected.created(key_of(owner))
-            self._soon(owner)
-
-    def _pod_changed_in_itself(self, old: Pod, new: Pod) -> None:
-        before, after = controller_of(old), controller_of(new)
-        if before is not None and before != after:
-            former = resolve(self._sets, old.metadata.namespace, before)
-            if former is not None:
-                self.queue.add(key_of(former))
-        if after is None:
-            if before is not None or old.metadata.labels != new.metadata.labels:
-                self._enqueue_all(self._that_select(new))
-            return
-        owner = resolve(self._sets, new.metadata.namespace, after)
-        if owner is not None:
-            self._soon(owner)
-
-    def _that_select(self, pod: Pod) -> Iterable[R]:
-        """The sets that may want a pod that nobody controls."""
-        if not pod.metadata.labels:
-            return
-        for each in self._sets.list(pod.metadata.namespace):
-            if self.may_select(each, pod.metadata.labels):
-                yield each
-
-    def _enqueue_all(self, sets: Iterable[R]) -> None:
-        for each in sets:
-            self.queue.add(key_of(each))
 
     def _soon(self, owner: R) -> None:
         """Looks at a set when more of its pods may have changed."""

@@ -15,7 +15,7 @@ from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
-from steersman.client.informer import Informers
+from steersman.client.informer import Informers, either
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
@@ -111,8 +111,7 @@ class Scheduler:
     # what informers tell
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
-        namespace = new or old
-        assert namespace is not None
+        namespace = either(old, new)
         self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:

@@ -35,13 +35,15 @@ from steersman.controllers.deployment.status import (
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.copies import changeable
-from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.controllers.workloads.selectors import compiled, may_own
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
@@ -71,30 +73,12 @@ class DeploymentController(Controller[Key]):
         self.queue.add(key_of(either(old, new)))
 
     def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        before = controller_of(old) if old is not None else None
-        after = controller_of(new) if new is not None else None
-        if old is not None and before != after:
-            self._owner_changed(resolve(self._deployments, old.metadata.namespace, before))
-        if new is None:
-            return
-        if after is not None:
-            self._owner_changed(resolve(self._deployments, new.metadata.namespace, after))
-        elif not new.metadata.deletion_timestamp and (
-            old is None or before is not None or old.metadata.labels != new.metadata.labels
-        ):
-            for each in self._that_select(new):
-                self._owner_changed(each)
-
-    def _owner_changed(self, owner: Deployment | None) -> None:
-        if owner is not None:
-            self.queue.add(key_of(owner))
-
-    def _that_select(self, replica_set: ReplicaSet) -> list[Deployment]:
-        labels = replica_set.metadata.labels
-        if not labels:
-            return []
-        found = self._deployments.list(replica_set.metadata.namespace)
-        return [each for each in found if may_select(each.spec.selector, labels)]
+        owners = [*owners_of_change(self._deployments, old, new)]
+        if new is not None:
+            owners += candidates(self._deployments, may_own, old, new)
+        for owner in owners:
+            if owner is not None:
+                self.queue.add(key_of(owner))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """A Deployment that lets no old and new pods run side by side goes on when its last pod is gone."""

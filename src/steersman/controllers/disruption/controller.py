@@ -81,8 +81,7 @@ class DisruptionController(Controller[Subject]):
         self.queue.add(Subject(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
+        pod = either(old, new)
         key = self._budget_of(pod)
         if key is not None:
             wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)

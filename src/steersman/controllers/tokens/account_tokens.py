@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
+from steersman.client.informer import either
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
@@ -66,8 +67,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
 
     def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
-        secret = new or old
-        assert secret is not None
+        secret = either(old, new)
         metadata = secret.metadata
         name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
         if name:
