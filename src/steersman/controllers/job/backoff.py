@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
+from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition
 from steersman.work.backoff import Backoff
@@ -59,7 +60,7 @@ def finish_time(pod: Pod) -> int:
 
 def _of_containers(pod: Pod) -> int | None:
     """When the last container ended; None if one has not."""
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     ended = _latest(None, pod.status.container_statuses, lambda _: True)
     return _latest(ended, pod.status.init_container_statuses, lambda each: each.name in sidecars)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from steersman.api.core.v1 import Pod
+from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.built_in.pod_state import is_active, is_ready
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition
@@ -117,7 +118,7 @@ def _age_rank(since: str | None, now: int) -> float:
 
 def _restarts(pod: Pod) -> tuple[int, int]:
     """The most restarts of a container, and of a sidecar."""
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),
         max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
