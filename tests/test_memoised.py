@@ -59,7 +59,7 @@ OF_THE_PACKAGE = {
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",
     "machinery.go.printable.unprintable",
-    "machinery.go.template.evaluation._arity",
+    "nodes.stages.go_template.evaluation._arity",
     "work.memory._trim",
     "work.offloading._of_process",
     "machinery.managed_fields.builtin._builder",

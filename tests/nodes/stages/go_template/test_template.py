@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from steersman.machinery.go.template.template import MOST_SOURCE, Template, data_of
-from steersman.machinery.go.template.values import TemplateError
+from steersman.nodes.stages.go_template.template import MOST_SOURCE, Template, data_of
+from steersman.nodes.stages.go_template.values import TemplateError
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("recorded.json").read_text())
 DATA = json.dumps(RECORDED["data"])

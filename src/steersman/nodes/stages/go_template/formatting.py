@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from steersman.machinery.go.strings import to_upper
-from steersman.machinery.go.template.values import (
+from steersman.nodes.stages.go_template.values import (
     MISSING,
     Number,
     TemplateError,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steersman.machinery.go.sprig.numbers import MOST_NUMBERS
-from steersman.machinery.go.template.builtins import Function, integer, text
-from steersman.machinery.go.template.values import Number, TemplateError, Value, text_of, truth, type_name
+from steersman.nodes.stages.go_template.builtins import Function, integer, text
+from steersman.nodes.stages.go_template.values import Number, TemplateError, Value, text_of, truth, type_name
+from steersman.nodes.stages.sprig.numbers import MOST_NUMBERS
 
 
 def same(one: Value, other: Value) -> bool:

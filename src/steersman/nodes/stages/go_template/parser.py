@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection
 from typing import Final, NoReturn
 
-from steersman.machinery.go.template import syntax
-from steersman.machinery.go.template.lexer import Lexeme, Token, lexemes
-from steersman.machinery.go.template.syntax import Nodes, Operand, Pipeline
-from steersman.machinery.go.template.values import TemplateError, quoted
+from steersman.nodes.stages.go_template import syntax
+from steersman.nodes.stages.go_template.lexer import Lexeme, Token, lexemes
+from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
+from steersman.nodes.stages.go_template.values import TemplateError, quoted
 
 _MOST_NESTED: Final = 100
 """Levels of actions and parentheses."""

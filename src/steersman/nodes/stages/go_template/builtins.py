@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote_plus
 
-from steersman.machinery.go.template.formatting import sprint, sprintf, sprintln
-from steersman.machinery.go.template.values import Kind, Number, TemplateError, Value, kind_of, truth, type_name
+from steersman.nodes.stages.go_template.formatting import sprint, sprintf, sprintln
+from steersman.nodes.stages.go_template.values import Kind, Number, TemplateError, Value, kind_of, truth, type_name
 
 Function = Callable[..., Value]
 """Takes values and gives one; raises TemplateError."""

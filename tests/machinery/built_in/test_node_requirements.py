@@ -1,4 +1,4 @@
-"""Nodes that pods may run on."""
+"""Nodes that pods may run on by their node selector, affinity and tolerations."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
-from steersman.api.core.v1 import Node, NodeSpec, PodSpec, Taint, Toleration
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.controllers.workloads.node_fit import node_affinity, tolerates
+from steersman.api.core.v1 import PodSpec, Taint, Toleration
+from steersman.machinery.built_in.node_affinity import required
+from steersman.machinery.built_in.taints import untolerated
 from steersman.machinery.codec.serializer import from_plain
 
 
-def node(name: str = "n", **labels: str) -> Node:
-    return Node(metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec())
-
-
 def requires(*terms: dict[str, Any], **selector: str) -> PodSpec:
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
-    affinity = {"nodeAffinity": required} if terms else {}
+    by_labels = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    affinity = {"nodeAffinity": by_labels} if terms else {}
     return from_plain(PodSpec, {"containers": [], "affinity": affinity, "nodeSelector": selector})
 
 
@@ -46,13 +42,13 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_affinity_and_selector_of_nodes(spec: PodSpec, *, fits: bool) -> None:
-    matches = node_affinity(spec)
+    matches = required(spec)
     assert matches is not None
-    assert matches(node(zone="a", size="5")) is fits
+    assert matches("n", {"zone": "a", "size": "5"}) is fits
 
 
 def test_a_pod_that_requires_nothing_fits_anywhere() -> None:
-    assert node_affinity(requires()) is None
+    assert required(requires()) is None
 
 
 @pytest.mark.parametrize(
@@ -68,4 +64,4 @@ def test_a_pod_that_requires_nothing_fits_anywhere() -> None:
 )
 def test_taints_are_tolerated_by_key_value_and_effect(toleration: Toleration, *, tolerated: bool) -> None:
     taints = [Taint(key="k", value="v", effect="NoSchedule"), Taint(key="soft", effect="PreferNoSchedule")]
-    assert tolerates([toleration], taints, "NoSchedule", "NoExecute") is tolerated
+    assert (untolerated([toleration], taints, "NoSchedule", "NoExecute") is None) is tolerated

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steersman.machinery.go.template.builtins import Function, integer, text
-from steersman.machinery.go.template.values import TemplateError, Value
 from steersman.net.ascii import is_digits
+from steersman.nodes.stages.go_template.builtins import Function, integer, text
+from steersman.nodes.stages.go_template.values import TemplateError, Value
 
 MOST_NUMBERS: Final = 10_000
 """Of a list that is made."""

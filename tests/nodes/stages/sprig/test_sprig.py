@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from steersman.machinery.go.sprig.all import SPRIG
-from steersman.machinery.go.sprig.checks import by_chance
-from steersman.machinery.go.template.template import Template, data_of
-from steersman.machinery.go.template.values import TemplateError
+from steersman.nodes.stages.go_template.template import Template, data_of
+from steersman.nodes.stages.go_template.values import TemplateError
+from steersman.nodes.stages.sprig.all import SPRIG
+from steersman.nodes.stages.sprig.checks import by_chance
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("recorded.json").read_text())
 DATA = json.dumps(RECORDED["data"])

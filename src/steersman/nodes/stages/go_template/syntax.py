@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steersman.machinery.go.template.values import Value
+from steersman.nodes.stages.go_template.values import Value
 
 
 @dataclass(frozen=True, slots=True)

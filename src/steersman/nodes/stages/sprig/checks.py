@@ -15,10 +15,10 @@ from uuid import UUID
 
 import msgspec
 
-from steersman.machinery.go.sprig.collections import kind_name, same
-from steersman.machinery.go.template.builtins import Function, integer, text
-from steersman.machinery.go.template.values import TemplateError, Value, plain, truth, type_name
 from steersman.net.ascii import is_digits
+from steersman.nodes.stages.go_template.builtins import Function, integer, text
+from steersman.nodes.stages.go_template.values import TemplateError, Value, plain, truth, type_name
+from steersman.nodes.stages.sprig.collections import kind_name, same
 
 _MOST_RANDOM: Final = 10_000
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

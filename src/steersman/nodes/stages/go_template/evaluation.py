@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.go.template import syntax
-from steersman.machinery.go.template.builtins import LAZY, Function
-from steersman.machinery.go.template.syntax import Nodes, Operand, Pipeline
-from steersman.machinery.go.template.values import MISSING, TemplateError, Value, text_of, truth, type_name
+from steersman.nodes.stages.go_template import syntax
+from steersman.nodes.stages.go_template.builtins import LAZY, Function
+from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
+from steersman.nodes.stages.go_template.values import MISSING, TemplateError, Value, text_of, truth, type_name
 
 MOST_STEPS: Final = 50_000
 """Pieces of text, actions and turns of loops of one evaluation."""

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from steersman.machinery.go.strings import split_space, to_lower, to_upper, trim_space
-from steersman.machinery.go.template.builtins import Function, integer, text
-from steersman.machinery.go.template.evaluation import MOST_TEXT
-from steersman.machinery.go.template.values import TemplateError, Value, quoted, text_of
+from steersman.nodes.stages.go_template.builtins import Function, integer, text
+from steersman.nodes.stages.go_template.evaluation import MOST_TEXT
+from steersman.nodes.stages.go_template.values import TemplateError, Value, quoted, text_of
 
 _OF_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 

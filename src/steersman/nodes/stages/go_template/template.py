@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steersman.machinery.go.template.builtins import BUILTINS, LAZY, Function
-from steersman.machinery.go.template.evaluation import Evaluation
-from steersman.machinery.go.template.parser import parse
-from steersman.machinery.go.template.values import Number, TemplateError, Value
+from steersman.nodes.stages.go_template.builtins import BUILTINS, LAZY, Function
+from steersman.nodes.stages.go_template.evaluation import Evaluation
+from steersman.nodes.stages.go_template.parser import parse
+from steersman.nodes.stages.go_template.values import Number, TemplateError, Value
 
 MOST_SOURCE: Final = 1 << 18
 """Characters of a template."""

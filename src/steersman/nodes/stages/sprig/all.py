@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steersman.machinery.go.sprig.checks import CHECKS
-from steersman.machinery.go.sprig.collections import COLLECTIONS
-from steersman.machinery.go.sprig.numbers import NUMBERS
-from steersman.machinery.go.sprig.texts import TEXTS
-from steersman.machinery.go.template.builtins import Function
+from steersman.nodes.stages.go_template.builtins import Function
+from steersman.nodes.stages.sprig.checks import CHECKS
+from steersman.nodes.stages.sprig.collections import COLLECTIONS
+from steersman.nodes.stages.sprig.numbers import NUMBERS
+from steersman.nodes.stages.sprig.texts import TEXTS
 
 SPRIG: Final[Mapping[str, Function]] = MappingProxyType({**TEXTS, **NUMBERS, **COLLECTIONS, **CHECKS})
 """Those without chance, which come from `checks.by_chance`."""

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from steersman.machinery.go.template.values import TemplateError
+from steersman.nodes.stages.go_template.values import TemplateError
 
 
 class Token(Enum):
