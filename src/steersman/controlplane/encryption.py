@@ -33,6 +33,7 @@ from steersman.storage.encryption.transformer import Opened, Transformer
 from steersman.storage.interface import Storage
 from steersman.storage.late import Late
 from steersman.storage.mapped import MappedStorage
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +146,7 @@ class Encryption:
     async def _take(self, data: bytes) -> bool:
         """Has new data count, if they can be used. Raises Unusable."""
         try:
-            providers = self._made(await asyncio.to_thread(self._parsed, data))
+            providers = self._made(await offload_if(True, self._parsed, data))
         except ConfigurationError as error:
             raise self._unusable(str(error)) from None
         try:

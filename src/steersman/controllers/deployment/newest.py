@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 import msgspec
@@ -24,6 +23,7 @@ from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -35,18 +35,16 @@ class SameTemplate:
     """Whether templates are the same but for the hash in their labels; what was compared last is remembered."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int, str, int], bool] = OrderedDict()
+        self._known: BoundedCache[tuple[str, int, str, int], bool] = BoundedCache(_MOST_COMPARED)
 
     async def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
         one, other = deployment.metadata, replica_set.metadata
         key = one.uid, one.generation, other.uid, other.generation
-        known = self._known.get(key)
+        known = self._known[key]
         if known is None:
             templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
             known = await on_template(max(templates, key=_size), same_template, *templates)
-            self._known[key] = known
-            if len(self._known) > _MOST_COMPARED:
-                self._known.popitem(last=False)
+            self._known.keep(key, known)
         return known
 
 
