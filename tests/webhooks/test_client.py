@@ -7,13 +7,13 @@ import base64
 import json
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
+from msgspec.structs import replace
 
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.transport import Address

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -52,8 +53,7 @@ KEYS: Final[dict[str, Callable[[Attributes], str]]] = {
 """The types of limits, and what has a bucket of its own under each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A limit of eventratelimit.admission.k8s.io/v1alpha1: `qps` events a second, `burst` of them at once.
 
     Of `cache_size` buckets the one that was not used for the longest time is forgotten for a new one, which is full.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -39,8 +40,7 @@ _AUDITED: Final = "imagepolicywebhook.image-policy.k8s.io/"
 _MAX_REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How long in seconds an answer is good for, and whether pods are let in that nobody could judge."""
 
     allow_ttl: float = 300.0

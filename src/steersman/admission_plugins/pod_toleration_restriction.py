@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -41,8 +41,7 @@ def toleration_annotations(namespace: Any) -> Annotations:
     return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: the lists of namespaces that have none."""
 
     default: tuple[Toleration, ...] = ()

@@ -6,8 +6,9 @@ Follows k8s.io/apiserver `authentication/request/headerrequest`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from steersman.authentication.authorities import Vouching
 from steersman.authentication.certificate_usage import allows_client_auth
@@ -36,8 +37,7 @@ class Clearing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderNames:
+class HeaderNames(Struct, frozen=True):
     """The headers that say who sends a request, in lower case: the first user name and uid found count, every group."""
 
     user: tuple[str, ...] = ()
@@ -60,8 +60,7 @@ class HeaderNames:
             del headers[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Proxy:
+class _Proxy(Struct, frozen=True):
     """A proxy's certificate: its common name, and when it begins and ends (seconds since the epoch)."""
 
     name: str

@@ -9,10 +9,11 @@ actions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.service_account_claims import NODE_NAME
@@ -45,8 +46,7 @@ _REMEMBERED: Final = 10_000
 """For how many users the mode that worked last is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonated:
+class Impersonated(Struct, frozen=True):
     """Who a request is made by from here on, and the right that allowed it (`constraint`; empty in the legacy mode)."""
 
     user: UserInfo

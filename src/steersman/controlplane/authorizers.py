@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
@@ -41,8 +43,7 @@ class _Judge(Authorizer, RuleResolver, Protocol):
     """All that are in a chain are both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(Struct, frozen=True):
     """`authorizer` judges requests, `rule_resolver` lists what a user may do, `roles` are the stored roles and
     bindings, also where RBAC judges nothing."""
 

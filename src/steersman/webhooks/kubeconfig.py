@@ -7,10 +7,11 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
@@ -37,8 +38,7 @@ class KubeconfigError(ValueError):
     """A kubeconfig that cannot be used; the text is upstream's where it has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Another server: where it is, and who this one is to it."""
 
     url: str
@@ -68,8 +68,7 @@ class Endpoint:
         return f"{scheme}://{self.user_shown}{rest}"
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """Who this server is to another one, where that is said apart from where that is."""
 
     credentials: Callable[[], str]

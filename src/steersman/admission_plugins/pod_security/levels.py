@@ -6,8 +6,9 @@ Follows https://kubernetes.io/docs/concepts/security/pod-security-admission/.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 
@@ -43,8 +44,7 @@ class LevelVersion(NamedTuple):
 _OPEN: Final = LevelVersion(PRIVILEGED, LATEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What a namespace asks for. `errors` are labels that say nothing known."""
 
     enforce: LevelVersion = _OPEN

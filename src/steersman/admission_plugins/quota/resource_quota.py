@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -35,8 +37,7 @@ _PATIENCE: Final = 10.0
 """Seconds a write waits to be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A quota as it is charged."""
 
     name: str
@@ -46,8 +47,7 @@ class Account:
     used: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitedResource:
+class LimitedResource(Struct, frozen=True):
     """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
 
     Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.workloads.pod_state import condition_of
@@ -15,8 +16,7 @@ _BACKOFF: Final = Backoff(10.0, 600.0)
 """Seconds to wait after the first failure, and longer after each more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(Struct, frozen=True):
     """How many pods failed since one succeeded, and when the last did, in seconds since 1970."""
 
     count: int = 0
