@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
@@ -22,6 +23,9 @@ from steersman.machinery.private_files import read_bounded, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
+from steersman.work.followed_files import FollowedFiles
+
+logger = logging.getLogger(__name__)
 
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -282,7 +286,7 @@ def client_tls(
 def _credentials(user: _Files) -> Callable[[], str]:
     path = user.path("tokenFile")
     if path is not None:
-        return lambda: f"Bearer {_token_in(path)}"
+        return _TokenFile(path)
     header = ""
     if token := user.text("token"):
         header = f"Bearer {token}"
@@ -292,8 +296,25 @@ def _credentials(user: _Files) -> Callable[[], str]:
     return lambda: header
 
 
+class _TokenFile:
+    """The header with the token in a file, which is read anew when it has changed, as client-go does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._header: FollowedFiles[str] | None = None
+
+    def __call__(self) -> str:
+        """Return the header. Raises OSError if there has been no token in the file yet."""
+        if self._header is None:
+            self._header = FollowedFiles([str(self._path)], lambda: f"Bearer {_token_in(self._path)}", self._refused)
+        return self._header.current()
+
+    def _refused(self, error: Exception) -> None:
+        logger.error("Unable to rotate token: %s", error)
+
+
 def _token_in(path: Path) -> str:
-    """Raises OSError if there is no token in the file."""
+    """Return the token in a file. Raises OSError if there is none."""
     try:
         token = trim_space(read_bounded(path).decode("ascii"))
     except UnicodeDecodeError:
