@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.http2.answer import Http2Answer, NotProcessed
+from steersman.net.client.http2.answer import ClientStream, NotProcessed
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.request import Fields, text_of
@@ -101,7 +101,7 @@ async def call(connection: Http2Connection, block: bytes, message: bytes) -> byt
     if not connection.can_take:
         raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
     answer = _Call(connection)
-    connection.begin(answer, connection.table_update() + block, whole=framed(message))
+    connection.begin(answer, block, whole=framed(message))
     try:
         return await answer.done
     finally:
@@ -109,12 +109,11 @@ async def call(connection: Http2Connection, block: bytes, message: bytes) -> byt
             await answer.close()
 
 
-class _Ending(Http2Answer):
+class _Ending(ClientStream):
     """An answer that ends with a status of gRPC's."""
 
     def __init__(self, connection: Http2Connection) -> None:
-        super().__init__(connection, connection.next_id, connection.peer_window, head_only=False)
-        self._to = connection
+        super().__init__(connection, connection.next_id, connection.peer_window)
         self._trailers: dict[bytes, bytes] = {}
 
     def take_head(self, fields: Fields, *, ends: bool) -> None:
@@ -126,7 +125,7 @@ class _Ending(Http2Answer):
         self._trailers = {bytes(name): bytes(value) for name, value, _ in fields}
 
     def take_data(self, data: bytes) -> None:
-        self._to.consumed(self, len(data))
+        self._connection.consumed(self, len(data))
         self.take_bytes(data)
 
     def take_bytes(self, data: bytes) -> None:
@@ -162,7 +161,7 @@ class _Call(_Ending):
         self._parts.append(data)
 
     def take_end(self) -> None:
-        self.is_received = True
+        super().take_end()
         if self.done.done():
             return
         if (error := self.outcome()) is not None:
@@ -175,7 +174,7 @@ class _Call(_Ending):
             self.done.set_result(data[_PREFIX:])
 
     def fail(self, error: BadAnswer) -> None:
-        self.stop_sending()
+        super().fail(error)
         if not self.done.done():
             self.done.set_exception(CallError(Code.UNAVAILABLE, str(error), is_unsent=isinstance(error, NotProcessed)))
 
@@ -202,7 +201,7 @@ class Stream(_Ending):
         self._is_over = False
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._partial = bytearray()
-        connection.begin(self, connection.table_update() + block, self._messages())
+        connection.begin(self, block, self._messages())
 
     async def _messages(self) -> AsyncIterator[bytes]:
         while True:
@@ -215,8 +214,8 @@ class Stream(_Ending):
     def cancel(self) -> None:
         """Ends it; nothing is told any more."""
         self._is_over = True
-        self._to.abandon(self)
-        self.stop_sending()
+        self._connection.abandon(self)
+        self._stop_sending()
 
     def take_bytes(self, data: bytes) -> None:
         partial = self._partial
@@ -234,12 +233,12 @@ class Stream(_Ending):
         del partial[:at]
 
     def take_end(self) -> None:
-        self.is_received = True
+        super().take_end()
         self._end(self.outcome())
-        self.stop_sending()
+        self._stop_sending()
 
     def fail(self, error: BadAnswer) -> None:
-        self.stop_sending()
+        super().fail(error)
         self._end(CallError(Code.UNAVAILABLE, str(error)))
 
     def _end(self, error: CallError | None) -> None:
