@@ -34,6 +34,14 @@ class NotProcessed(BadAnswer):
     begun = False
 
 
+class StreamReset(BadAnswer):
+    """The other side has reset the stream; `code` is its error code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 class Carrier(Protocol):
     """What a stream asks of its connection."""
 

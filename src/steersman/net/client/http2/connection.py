@@ -12,7 +12,7 @@ from typing import Final
 from steersman.net.ascii import lower
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.http1 import MAX_FIELDS, MAX_HEAD_BYTES, MAX_INTERIM
-from steersman.net.client.http2.answer import WINDOW, ClientStream, Http2Answer, NotProcessed
+from steersman.net.client.http2.answer import WINDOW, ClientStream, Http2Answer, NotProcessed, StreamReset
 from steersman.net.client.http2.health import Health, health_of_environment
 from steersman.net.client.http2.sending import CONNECTION_WINDOW, Sending
 from steersman.net.fields import FieldCache
@@ -49,16 +49,16 @@ _fields: Final = FieldCache(hpack.field)
 
 
 class Http2Connection(Sending):
-    """Takes the connection over. `when_room` is told each time when it can take a request again, `when_gone` when it
-    never will any more."""
+    """Takes the connection over. `when_gone` is told when it takes no more requests, `when_room` each time when it can
+    take one again, after `filled`."""
 
     header_too_large = "response header list larger than advertised limit"
 
     def __init__(
         self,
         connection: UpgradedConnection,
-        when_room: Callable[[Http2Connection], None],
-        when_gone: Callable[[Http2Connection], None],
+        when_gone: Callable[[Http2Connection], None] | None = None,
+        when_room: Callable[[Http2Connection], None] | None = None,
         health: Health | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -72,6 +72,8 @@ class Http2Connection(Sending):
         self._pending_resets = 0
         """Streams that this side has reset, of which the other side is not known to have heard."""
         self._is_full = False
+        """Somebody is to be told when a request can be taken again."""
+        self._waiting: list[asyncio.Future[None]] = []
         self.is_leaving = False
         """No request is sent any more."""
         self._goaway: tuple[int, int, bytes] | None = None
@@ -117,6 +119,13 @@ class Http2Connection(Sending):
     def takes_none(self) -> bool:
         """Return True if the other side has said that it takes no requests at all."""
         return not self._most_streams
+
+    async def greeted(self) -> None:
+        """Wait for the first settings of the other side. Raises BadAnswer if the connection ends before."""
+        if not self._settings_seen and not self.is_over:
+            await self._change()
+        if not self._settings_seen:
+            raise BadAnswer("unexpected EOF")
 
     async def send(
         self,
@@ -181,11 +190,35 @@ class Http2Connection(Sending):
     def _tell_of_room(self) -> None:
         if self._is_full and self.can_take:
             self._is_full = False
-            self._when_room(self)
+            self._wake()
+            if self._when_room is not None:
+                self._when_room(self)
+
+    def _tell_of_end(self) -> None:
+        self._wake()
+        if self._when_gone is not None:
+            self._when_gone(self)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def filled(self) -> None:
         """Has `when_room` called when a request can be taken again."""
         self._is_full = True
+
+    async def room(self) -> None:
+        """Wait until one more request may be sent, or until none will be taken any more."""
+        if not (self.can_take or self.is_over or self.is_leaving):
+            await self._change()
+
+    async def _change(self) -> None:
+        self._is_full = True
+        waiter = self._loop.create_future()
+        self._waiting.append(waiter)
+        await waiter
 
     # Events
 
@@ -216,7 +249,7 @@ class Http2Connection(Sending):
         self.end(
             BadAnswer(
                 "http2: server sent GOAWAY and closed the connection; "
-                f"LastStreamID={last}, ErrCode={_code(code)}, debug={quoted(debug)}"
+                f"LastStreamID={last}, ErrCode={frames.error_name(code)}, debug={quoted(debug)}"
             )
         )
 
@@ -279,9 +312,9 @@ class Http2Connection(Sending):
         if stream is None:
             self._control.spend()
             return
-        text = f"stream error: stream ID {stream_id}; {_code(code)}; received from peer"
+        text = f"stream error: stream ID {stream_id}; {frames.error_name(code)}; received from peer"
         is_unread = code in (ErrorCode.REFUSED_STREAM, ErrorCode.PROTOCOL_ERROR)
-        stream.fail(NotProcessed(text) if is_unread else BadAnswer(text))
+        stream.fail(NotProcessed(text) if is_unread else StreamReset(text, code))
         self.forget(stream)
 
     def take_settings(self, settings: dict[int, int]) -> None:
@@ -319,7 +352,7 @@ class Http2Connection(Sending):
         self._goaway = last, code, payload[8 : 8 + _MOST_DEBUG_BYTES]
         for each in [stream for stream in self.streams.values() if stream.id > last]:
             if each.id == 1 and code:
-                each.fail(BadAnswer(f"http2: Transport received GOAWAY from server ErrCode:{_code(code)}"))
+                each.fail(BadAnswer(f"http2: Transport received GOAWAY from server ErrCode:{frames.error_name(code)}"))
             else:
                 each.fail(NotProcessed("http2: Transport received Server's graceful shutdown GOAWAY"))
             if not each.is_forgotten:
@@ -341,7 +374,7 @@ class Http2Connection(Sending):
     def _leave(self) -> None:
         """Take no more requests: those that the other side has are waited for."""
         self.is_leaving = True
-        self._when_gone(self)
+        self._tell_of_end()
         if not self.streams:
             self.close()
 
@@ -397,7 +430,7 @@ class Http2Connection(Sending):
             each.is_forgotten = True
             each.fail(error)
         self._starved.clear()
-        self._when_gone(self)
+        self._tell_of_end()
 
 
 def _head_block(method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:
@@ -427,11 +460,3 @@ def _head_block(method: str, target: str, headers: Sequence[tuple[str, str]]) ->
 
 def _broken(stream_id: int, what: str) -> StreamFault:
     return StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, f"protocol error: {what}")
-
-
-def _code(code: int) -> str:
-    """An error's name as Go writes it."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"unknown error code 0x{code:x}"

@@ -45,10 +45,19 @@ class Sending(Received, Receiving[ClientStream]):
         raise NotImplementedError
 
     def begin(
-        self, stream: ClientStream, block: bytes, body: AsyncIterator[bytes] | None = None, whole: bytes = b""
+        self,
+        stream: ClientStream,
+        block: bytes,
+        body: AsyncIterator[bytes] | None = None,
+        whole: bytes = b"",
+        *,
+        is_open: bool = False,
     ) -> None:
-        """Send the head of a request whose `stream` is of `next_id`, and its body, which is in pieces or `whole`."""
-        has_body = body is not None or bool(whole)
+        """Send the head of a request whose `stream` is of `next_id`, and its body.
+
+        That is in pieces or `whole`, or follows by `send_piece` if the stream `is_open`.
+        """
+        has_body = body is not None or bool(whole) or is_open
         self.next_id += 2
         self.streams[stream.id] = stream
         self.out.append(
@@ -58,7 +67,7 @@ class Sending(Received, Receiving[ClientStream]):
             stream.is_sent = True
         elif whole and len(whole) <= min(stream.window, self.window, self.max_frame) and not self._blocked:
             self._send_data(stream, whole, ends=True)
-        else:
+        elif not is_open:
             stream.sending = self._loop.create_task(self._send_body(stream, body if body is not None else _once(whole)))
         if len(self.streams) == 1:
             self._flush()  # there is nobody else whose frames could leave with these
@@ -68,17 +77,20 @@ class Sending(Received, Receiving[ClientStream]):
     async def _send_body(self, stream: ClientStream, body: AsyncIterator[bytes]) -> None:
         try:
             async for piece in body:
-                await self._send_piece(stream, piece)
+                await self.send_piece(stream, piece)
             self._send_data(stream, b"", ends=True)
             self.schedule()
         except BodyAborted as error:  # the other side must not take what has come for the whole
             stream.fail(BadAnswer(str(error)))
             self.abandon(stream)
 
-    async def _send_piece(self, stream: ClientStream, piece: bytes) -> None:
+    async def send_piece(self, stream: ClientStream, piece: bytes) -> None:
+        """Send a piece of a body, once there is room for it. Raises BodyAborted if the stream is over."""
         at = 0
         while at < len(piece):
-            while self._blocked or min(stream.window, self.window) <= 0:
+            while self._blocked or min(stream.window, self.window) <= 0 or stream.is_forgotten:
+                if stream.is_forgotten:
+                    raise BodyAborted("the stream is over")
                 if stream.window > 0:
                     self._starved.append(stream)
                 stream.room = self._loop.create_future()
