@@ -23,7 +23,6 @@ from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.client.grpc import CallError
 from steersman.net.client.unix_rpc import UnixChannel
-from steersman.net.unix_rpc import UnixChannel
 from steersman.work.offloading import offload_if
 from steersman.work.periodic import Periodic
 from steersman.work.single_flight import SingleFlight
