@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from .comparison import same
 
@@ -32,10 +33,20 @@ def _undecoded(value: Any) -> Any:
 
 def plain_object(obj: Any) -> Plain:
     """An object as data, without its managedFields."""
+    if isinstance(obj, msgspec.Struct):
+        return _plain_struct(obj)
     plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
+    return plain
+
+
+def _plain_struct(obj: Any) -> Plain:
+    metadata = obj.metadata
+    if metadata.managed_fields:  # whose sets would be decoded for nothing
+        obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
+    plain: Plain = msgspec.to_builtins(obj, enc_hook=_undecoded)
     return plain
 
 
