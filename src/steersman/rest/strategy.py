@@ -13,7 +13,7 @@ Validation of `metadata` is the store's; a strategy validates the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, Literal, TypeVar
+from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ NameValidator = Callable[[str, bool], list[str]]
 """What is wrong with a name; the flag says that it is the prefix of a generated one."""
 
 _STATUS: Final = "status"
+_RARE: Final = ("judges_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
+"""Hooks that few kinds have."""
 
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
@@ -50,6 +52,13 @@ class Strategy(Generic[T, S]):
     """What `prepare_for_create` and `prepare_for_update` reset whatever was sent, so that who sends it does not own it:
     paths such as "status" and "metadata/labels" (upstream's GetResetFields). Those of the built-in resources are in
     `machinery.managed_fields.reset_fields`."""
+
+    does: ClassVar[frozenset[str]] = frozenset()
+    """The hooks that a class overrides, of those that are rarely overridden: no others of them are called."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.does = frozenset(name for name in _RARE if getattr(cls, name) is not getattr(Strategy, name))
 
     def reset_fields_in(self, version: str) -> tuple[str, ...]:
         """The same for requests in one version."""
