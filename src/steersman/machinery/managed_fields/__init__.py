@@ -18,7 +18,6 @@ from steersman.machinery.managed_fields.plain import (
     plain_object,
 )
 from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
-from steersman.machinery.managed_fields.reset_fields import resets_of
 from steersman.machinery.managed_fields.scale import ReplicasPaths, to_parent, to_scale
 from steersman.machinery.managed_fields.schema import DEDUCED, Schema
 from steersman.machinery.managed_fields.tracker import Convert, FieldManager, OwnedKind, one_version_only
@@ -55,7 +54,6 @@ __all__ = [
     "one_version_only",
     "plain_metadata",
     "plain_object",
-    "resets_of",
     "same",
     "schema_of_kind",
     "to_parent",
