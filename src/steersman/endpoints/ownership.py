@@ -18,14 +18,14 @@ from steersman.machinery.managed_fields import (
     Applier,
     Convert,
     FieldManager,
-    Filter,
+    FieldSet,
     ManagedFieldsError,
     OwnedKind,
     TypedError,
     Version,
     VersionConverter,
     decode_managers,
-    excluding,
+    fields_at,
     fits,
     manager_name,
     one_version_only,
@@ -88,7 +88,7 @@ def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -
 
 def _resets(
     resource: Resource[Any], kind: Kind[Any], subresource: str, below: Sequence[Subresource[Any]]
-) -> Mapping[str, Filter]:
+) -> Mapping[str, FieldSet]:
     """Return the fields that a write to a resource or subresource resets, by version.
 
     Of what a definition makes only those of the version written in.
@@ -100,7 +100,7 @@ def _resets(
     strategies = {"": resource.strategy, **{each.name: each.strategy for each in below}}
     strategy = strategies.get(subresource)
     resets = () if strategy is None else strategy.resets_in(kind.version)
-    return dict.fromkeys((each.api_version for each in versions), excluding(*resets)) if resets else {}
+    return dict.fromkeys((each.api_version for each in versions), fields_at(*resets)) if resets else {}
 
 
 def applier_of(scope: Scope, subresource: str) -> Applier:

@@ -21,7 +21,7 @@ from steersman.machinery.managed_fields import (
     FieldManager,
     Version,
     VersionConverter,
-    excluding,
+    fields_at,
 )
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
@@ -73,7 +73,7 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
     fields = FieldManager(
         versions[api_version].kind,
         case["subresource"],
-        dict.fromkeys(versions, excluding(*_resets(group, plural, case["subresource"]))),
+        dict.fromkeys(versions, fields_at(*_resets(group, plural, case["subresource"]))),
         VersionConverter(api_version, versions),
         VIEWS.get((group, plural)),
     )

@@ -6,7 +6,7 @@ Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell 
 from steersman.machinery.managed_fields.applier import Applied, Applier
 from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_kind
 from steersman.machinery.managed_fields.comparison import same
-from steersman.machinery.managed_fields.filters import Filter, excluding
+from steersman.machinery.managed_fields.field_set import FieldSet, fields_at
 from steersman.machinery.managed_fields.internal_views import VIEWS
 from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
@@ -33,7 +33,7 @@ __all__ = [
     "Applier",
     "Convert",
     "FieldManager",
-    "Filter",
+    "FieldSet",
     "ManagedFieldsError",
     "OwnedKind",
     "ReplicasPaths",
@@ -48,7 +48,7 @@ __all__ = [
     "differing_dicts",
     "differing_metadata",
     "differing_structs",
-    "excluding",
+    "fields_at",
     "fits",
     "manager_name",
     "one_version_only",
