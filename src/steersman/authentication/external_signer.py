@@ -6,7 +6,6 @@ that they may have changed, and when a token names one that is not known.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import logging
@@ -24,6 +23,7 @@ from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.client.grpc import CallError
 from steersman.net.client.unix_rpc import UnixChannel
+from steersman.work.offloading import offload_if
 from steersman.work.periodic import Periodic
 from steersman.work.single_flight import SingleFlight
 
@@ -175,7 +175,7 @@ class ExternalSigner(Verifiers):
             fields = await self._call("FetchKeys", b"", FETCH_TIMEOUT)
         except SignerError as error:
             raise SignerError(f"while getting externally supported jwt signing keys: {error}", error.code) from None
-        return await asyncio.to_thread(_usable, fields)
+        return await offload_if(True, _usable, fields)
 
     # Signing
 

@@ -91,8 +91,9 @@ class InProcessClient:
 def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
     """Headers that say how long the body is, as those of any client do."""
     given = tuple(headers)
-    if any(name == "content-length" for name, _ in given):
-        return given
+    for name, _ in given:
+        if name == "content-length":
+            return given
     return (*given, ("content-length", str(length)))
 
 
@@ -152,7 +153,7 @@ class _Exchange(OutgoingAnswer):
         if not self._head.done():
             self._head.set_result((response.status, response.headers))
         if self._no_body:
-            self.ended = True
+            self.ended = self.closed = True
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
         elif isinstance(body, (bytes, list, tuple)):
@@ -168,21 +169,22 @@ class _Exchange(OutgoingAnswer):
 
     def write(self, data: bytes) -> None:
         """Queues a piece of the body."""
-        if self.over or not data:
+        if self.closed or not data:
             return
         self.pending.append(data)
         self.buffered += len(data)
-        self._wake_reader()
+        if self._reader is not None:
+            self._wake_reader()
 
     def end(self) -> None:
         """Ends the body: what has been written is the client's, whenever it reads it."""
-        if not self.over:
+        if not self.closed:
             self.ended = True
             self._over()
 
     def abort(self) -> None:
         """Cuts the response off."""
-        if self.over:
+        if self.closed:
             return
         self.cancelled = True
         if not self._head.done():
@@ -191,8 +193,10 @@ class _Exchange(OutgoingAnswer):
 
     def _over(self) -> None:
         self.closed = True
-        self.close_sink()
-        self._wake_reader()
+        if self._sink is not None:
+            self.close_sink()
+        if self._reader is not None:
+            self._wake_reader()
         tell_over(self.request)
 
     # The client's side

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from steersman.net.ascii import lower
 from steersman.net.pipe import join
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.offloading import offload_if
 
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
@@ -334,11 +335,11 @@ async def _explained(
             protocol.connection.close()
             if refused.code in _UNKNOWN_AUTHORITY:
                 authorities = tls.get_ca_certs(binary_form=True)
-                more = await asyncio.to_thread(refused_certificate.why_unknown, certificate, authorities)
+                more = await offload_if(True, refused_certificate.why_unknown, certificate, authorities)
             elif refused.code in _WRONG_NAME:
-                more = await asyncio.to_thread(refused_certificate.why_not_for, certificate, host)
+                more = await offload_if(True, refused_certificate.why_not_for, certificate, host)
             else:
-                more = await asyncio.to_thread(refused_certificate.why_out_of_date, certificate)
+                more = await offload_if(True, refused_certificate.why_out_of_date, certificate)
             found = f"{_REFUSED}{more}" if more else ""
     except (DialError, TimeoutError):
         return found
