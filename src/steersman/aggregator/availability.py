@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.aggregator.backend import Backend, Unreachable
 from steersman.aggregator.metrics import AvailabilityMetrics

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.apiregistration.v1 import APIService
 from steersman.machinery.values.conditions import find_condition
@@ -14,8 +15,7 @@ LEGACY: Final = "v1."
 """The APIService of /api."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceKey:
+class ServiceKey(Struct, frozen=True):
     """A port of a Service."""
 
     namespace: str
@@ -31,8 +31,7 @@ class ServiceKey:
         return f"{self.namespace}/{self.name}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The condition Available, without its time."""
 
     status: str
@@ -47,8 +46,7 @@ class Condition:
 LOCAL: Final = Condition("True", "Local", "Local APIServices are always available")
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """An APIService. Without a `service` it is this server that answers."""
 
     name: str

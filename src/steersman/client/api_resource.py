@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
 from steersman.machinery.codec.serializer import decode_plain, decoder, encode_in_order
@@ -139,8 +140,7 @@ class APIResource(Generic[T]):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectList(Generic[T]):
+class ObjectList(Struct, Generic[T], frozen=True):
     """Objects, and what the server said of the list."""
 
     items: list[T]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, ObjectList
@@ -39,8 +39,7 @@ _LONGEST_PAUSE: Final = 60
 """Seconds after which a request is sent again, if the server says more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event(Generic[T]):
+class Event(Struct, Generic[T], frozen=True):
     """What a watch tells: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
 
     type: str

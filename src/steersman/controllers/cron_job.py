@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from steersman.api.batch.v1 import CronJob, Job
 from steersman.api.core.v1 import ObjectReference
@@ -45,16 +46,14 @@ _LONG: Final = 1000
 """Characters of a schedule that are read in less than a millisecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A long schedule with its zone, and what was found in it."""
 
     text: str
     found: Schedule | ScheduleError
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """The last time that has come, if one has; how many have since the one that was kept; and when that was."""
 
     since: int

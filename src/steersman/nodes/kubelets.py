@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import Node, ObjectReference, PersistentVolume, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions

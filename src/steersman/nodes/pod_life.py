@@ -6,8 +6,10 @@ Hardly anything is remembered beside the status, so a node goes on after a resta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import (
     ContainerState,

@@ -7,10 +7,10 @@ was asked for is either given (`PodResizeInProgress`, until it is in effect) or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import pod_requests, requests_of_spec
@@ -27,8 +27,7 @@ _AGAIN: Final = 30.0
 """Seconds after which what was put off is looked at again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What a node has for its pods, and who the others are."""
 
     allocatable: Mapping[str, str]

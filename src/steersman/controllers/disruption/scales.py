@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from steersman.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from steersman.api.core.v1 import ReplicationController
@@ -31,8 +32,7 @@ Scale = tuple[str, int]
 _Workload = Deployment | ReplicaSet | StatefulSet | ReplicationController
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
+class _Served(Struct, frozen=True):
     """What a version of a group serves: resources by kinds, and which of them have a scale."""
 
     at: float

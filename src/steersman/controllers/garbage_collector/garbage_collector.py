@@ -23,6 +23,7 @@ from steersman.controllers.garbage_collector.graph import (
 from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedSet
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn, unhurried
 
@@ -54,7 +55,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             self._tell_of_invalid_owner,
         )
         self._patience = Patience(OtherServers(self.informers), self.workers // 2)
-        self._absent: dict[_Identity, None] = {}
+        self._absent: BoundedSet[_Identity] = BoundedSet(_MOST_ABSENT)
         self._changes: deque[Iterator[None]] = deque()
         """What has not reached the graph yet, as an object with many owners is on its way into it."""
         self._come = asyncio.Event()
@@ -195,13 +196,11 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """As `_current`, but an owner that is absent is asked for once, however many refer to it, or how often."""
         identity = resource.group, resource.kind, namespace, name, uid
-        if identity in self._absent:
+        if self._absent.has(identity):
             return None
         found = await self._current(resource, name, namespace, uid)
         if found is None:
-            self._absent[identity] = None
-            if len(self._absent) > _MOST_ABSENT:
-                del self._absent[next(iter(self._absent))]
+            self._absent.keep(identity)
         return found
 
     async def _delete(self, node: Node, latest: ObjectMeta, policy: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.machinery.built_in.pod_resources import is_sidecar
@@ -16,8 +17,7 @@ _BACKOFF: Final = Backoff(10.0, 600.0)
 """Seconds to wait after the first failure, and longer after each more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(Struct, frozen=True):
     """How many pods failed since one succeeded, and when the last did, in seconds since 1970."""
 
     count: int = 0

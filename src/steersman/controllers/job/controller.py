@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
@@ -54,8 +55,7 @@ _MAX_DELAY: Final = 60.0
 """Seconds before a Job that could not be worked on is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanPod:
+class OrphanPod(Struct, frozen=True):
     """A pod that nobody will count any more, by its namespace and name."""
 
     namespace: str

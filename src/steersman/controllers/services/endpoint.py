@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, Service
 from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointHints, ForNode, ForZone
@@ -17,8 +18,7 @@ _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernet
 _NEAR: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """How a pod is to be listed: with which ports, and as what; not at all if it has no address of the family."""
 
     ports: Ports

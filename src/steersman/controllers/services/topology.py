@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.core.v1 import Node
 from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice, ForZone
@@ -33,8 +34,7 @@ class Told(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(Struct, frozen=True):
     """How many endpoints a zone must and may have, and how many it should have."""
 
     least: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from steersman.admission.interface import DELETE, Attributes
+from steersman.admission.interface import DELETE, Attributes, KnownNamespace
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.api.core.v1 import Namespace
 from steersman.client.informer import Informer
@@ -14,7 +14,7 @@ from steersman.machinery.validation.formats import is_path_segment_name
 
 
 class ClusterNamespaces:
-    """The phases of namespaces by their names, from `start` to `stop`."""
+    """The namespaces by their names, from `start` to `stop`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -28,20 +28,20 @@ class ClusterNamespaces:
         """Follow the namespaces no more."""
         await self._informer.stop()
 
-    def phase(self, name: str) -> str | None:
-        """Return the phase of a namespace, None for one of which nothing was told yet."""
+    def find(self, name: str) -> KnownNamespace | None:
+        """Return a namespace, None for one of which nothing was told yet."""
         found = self._informer.get("", name)
-        return None if found is None else found.status.phase
+        return None if found is None else KnownNamespace(found.status.phase)
 
-    async def look_up(self, name: str) -> str | None:
-        """Return the phase of a namespace that may have been made a moment ago, None if the cluster has none.
+    async def look_up(self, name: str) -> KnownNamespace | None:
+        """Return a namespace that may have been made a moment ago, None if the cluster has none.
 
         Raises StatusError without an answer of the cluster.
         """
         if is_path_segment_name(name):
             return None
         found = await self._cluster.ask(partial(self._cluster.client.find, NAMESPACES, name))
-        return None if found is None else found.status.phase
+        return None if found is None else KnownNamespace(found.status.phase)
 
 
 def _without_texts(namespace: Namespace) -> None:
@@ -52,13 +52,13 @@ class ClusterNamespaceLifecycle(NamespaceLifecycle):
     """NamespaceLifecycle on the cluster's namespaces, which are asked for if they are not known."""
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
-        super().__init__(namespaces.phase)
+        super().__init__(namespaces.find)
         self._namespaces = namespaces
 
     async def admit(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
-        if not namespace or attributes.operation == DELETE or self._namespaces.phase(namespace) is not None:
+        if not namespace or attributes.operation == DELETE or self._namespaces.find(namespace) is not None:
             await super().admit(attributes)
             return
-        phase = await self._namespaces.look_up(namespace)
-        await NamespaceLifecycle(lambda _: phase).admit(attributes)
+        found = await self._namespaces.look_up(namespace)
+        await NamespaceLifecycle(lambda _: found).admit(attributes)

@@ -7,9 +7,10 @@ found out for the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.node_affinity import Matcher, named_nodes, preferred, required
@@ -27,8 +28,7 @@ from steersman.scheduler.demand.weight import MOST, is_heavy
 _LONGEST_KEY: Final = 2048
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Around:
+class Around(Struct, frozen=True, eq=False):
     """What the cluster says about a pod by its labels."""
 
     alike: Selector
@@ -40,8 +40,7 @@ class Around:
     namespace_labels: Labels = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class Demand(Struct, frozen=True, eq=False):
     """The demands of a pod, ready to be held against nodes."""
 
     key: bytes

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from steersman.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from steersman.api.resource.v1 import (
     AllocationResult,
@@ -34,8 +36,7 @@ _MOST_STEPS: Final = 100_000
 """Devices that are tried for the claims of one pod on one node, past which there is no answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """One way to satisfy a request: itself, or one of its alternatives."""
 
     name: str
@@ -48,8 +49,7 @@ class _Request:
     admin_access: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     """A device that a request gets."""
 
     request: _Request
