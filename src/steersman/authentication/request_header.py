@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `authentication/request/headerrequest`.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -24,6 +23,7 @@ from steersman.machinery.go.urls import path_unescaped
 from steersman.machinery.values import times
 from steersman.net.ascii import lower
 from steersman.net.message import Headers
+from steersman.work.bounded_cache import BoundedCache
 
 _KEPT: Final = 256
 """Certificates of proxies that are remembered."""
@@ -84,7 +84,7 @@ class RequestHeaderAuthenticator:
         self._authorities = authorities
         self._allowed_names = frozenset(allowed_names)
         self._clock = clock
-        self._known: OrderedDict[bytes, _Proxy] = OrderedDict()
+        self._known: BoundedCache[bytes, _Proxy] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
         der = credentials.client_certificate
@@ -101,7 +101,7 @@ class RequestHeaderAuthenticator:
         return UserInfo(user, _first(headers, names.uid), groups, _extra(headers, names.extra_prefix))
 
     def _proxy(self, der: bytes) -> _Proxy:
-        known = self._known.get(der)
+        known = self._known[der]
         if known is None:
             certificate = parse_certificate(der)
             try:
@@ -110,11 +110,10 @@ class RequestHeaderAuthenticator:
                 name = common_name(certificate)
             except ValueError as error:
                 raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
-            known = self._known[der] = _Proxy(
+            known = _Proxy(
                 name, certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
             )
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            self._known.keep(der, known)
         return known
 
     def _judge(self, proxy: _Proxy, der: bytes) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, Object, ObjectList
-from steersman.client.errors import error_of, seconds_of, status_error
+from steersman.client.errors import error_of, ignore_not_found, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
@@ -82,6 +82,12 @@ class Client:
         """An object as it is now."""
         return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
+    async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
+        """Return an object as it is now, None if there is none of that name."""
+        with ignore_not_found():
+            return await self.get(resource, name, namespace)
+        return None
+
     async def list(
         self,
         resource: APIResource[T],
@@ -102,7 +108,8 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
+        data = await self._ask("GET", target, resource.accept(as_list=True))
+        return await offload_if(is_large(data), resource.decode_list, data)
 
     async def each(
         self,

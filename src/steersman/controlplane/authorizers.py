@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.log_levels import NOTICE
 from steersman.store.store import Store
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # most servers have no webhook and no graph
     from steersman.authorization.node.graph import Graph
@@ -133,7 +133,7 @@ class AuthorizerChain:
 
         logger.log(NOTICE, "found new authorization config data")
         try:
-            steps = await asyncio.to_thread(read_configuration, data, self._lasting)
+            steps = await offload_if(True, read_configuration, data, self._lasting)
             if steps == self._steps:
                 return False
             self._take(steps)
