@@ -34,9 +34,8 @@ def read(text: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "steersman":
             yield from (f"{node.module}.{alias.name}" for alias in node.names if _PRIVATE.fullmatch(alias.name))
-        elif isinstance(node, ast.Attribute) and _PRIVATE.fullmatch(node.attr):
-            if node.attr not in own and not _is_self(node.value):
-                yield node.attr
+        elif isinstance(node, ast.Attribute) and node.attr not in own and not _is_self(node.value):
+            yield from filter(_PRIVATE.fullmatch, [node.attr])
 
 
 def patched(text: str) -> Iterator[str]:

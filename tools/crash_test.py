@@ -35,6 +35,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from steersman.storage.interface import Storage, StorageFormatError, StorageUnavailable
 from steersman.storage.sqlite import SQLiteStorage
@@ -292,7 +293,7 @@ def configmap_digest(value: bytes) -> str:
     return digest(json.loads(value)["data"]["value"].encode())
 
 
-def make_configmap(name: str, chance: random.Random) -> dict:
+def make_configmap(name: str, chance: random.Random) -> dict[str, Any]:
     value = chance.randbytes(chance.choice([20, 500, 500, 10_000])).hex()
     return {"metadata": {"name": name, "labels": {LABEL: ""}}, "data": {"value": value}}
 
