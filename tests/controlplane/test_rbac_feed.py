@@ -190,6 +190,29 @@ class TestLargeOnes:
         rules = await rights.authorizer.rules_of(RoleRef(kind="Role", name="reader"), "old")
         assert len(rules) == 2_002
 
+    async def test_a_version_that_is_replaced_before_it_is_read_lets_nobody_wait_for_ever(
+        self, rights: Rights, monkeypatch
+    ) -> None:
+        started, go_on = asyncio.Event(), asyncio.Event()
+        run = Account.beside
+
+        async def held(account: Account, work: Any, *args: Any) -> Any:
+            if work.__name__ == "_kept":
+                started.set()
+                await go_on.wait()
+            return await run(account, work, *args)
+
+        monkeypatch.setattr(Account, "beside", held)
+        await self.replace(rights, "roles", "reader", rules=self.LARGE)
+        await started.wait()
+        await self.replace(rights, "roles", "reader", rules=self.LARGE + READ_PODS)
+        waiting = asyncio.ensure_future(self.judged(rights, "old"))
+        await asyncio.sleep(0)
+        await self.replace(rights, "roles", "reader", rules=self.LARGE + READ_PODS * 2)
+        go_on.set()
+        async with asyncio.timeout(10):
+            assert await waiting
+
     async def test_what_is_deleted_or_made_small_meanwhile_stays_so(self, rights: Rights) -> None:
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
         reading = asyncio.ensure_future(self.judged(rights, "old"))

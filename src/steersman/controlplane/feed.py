@@ -34,6 +34,7 @@ class _Version:
 
     entry: Entry
     read: Event = field(default_factory=Event)
+    is_being_read: bool = False
     superseded: bool = False
 
 
@@ -69,7 +70,12 @@ class Feed(Generic[K]):
                 version.superseded = True
                 version.read.set()
             return
-        self._newest[key] = version = _Version(entry)
+        replaced = self._newest.get(key)
+        if replaced is None or replaced.is_being_read:
+            version = _Version(entry)
+        else:  # nobody reads the one that is replaced: those who wait for it wait for this one
+            version = _Version(entry, replaced.read)
+        self._newest[key] = version
         self._is_unread(namespace, name, version.read)
         if key not in self._reading:
             self._reading[key] = begin_task(self._read(key))
@@ -81,6 +87,7 @@ class Feed(Generic[K]):
         """
         try:
             while (version := self._newest.get(key)) is not None:
+                version.is_being_read = True
                 kept = await offload_if(True, self._kept, *key, version.entry)
                 if not version.superseded:
                     newest = self._newest[key]
