@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from steersman.admission.interface import KnownNamespace, Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
@@ -24,8 +25,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What plugins may use of the server; times are in seconds."""
 
     authorizer: Authorizer
@@ -58,8 +58,7 @@ class Surroundings:
         return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """A plugin, whether it is on without a flag that says so, and how it is made, if it needs anything."""
 
     plugin: type[Plugin]
@@ -76,8 +75,7 @@ class Declaration:
         return self.plugin() if self.make is None else self.make(server)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredDeclaration(Generic[C]):
+class ConfiguredDeclaration(Struct, Generic[C], frozen=True):
     """The same of a plugin that a `C` of --admission-control-config-file configures."""
 
     plugin: type[Plugin]

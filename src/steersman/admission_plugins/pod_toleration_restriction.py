@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,6 +12,7 @@ from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surro
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.built_in.pod_resources import compute_qos_class
+from steersman.machinery.codec.configuration import Document
 from steersman.machinery.codec.go_json import unmarshal
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
@@ -41,12 +41,11 @@ def toleration_annotations(namespace: Any) -> Annotations:
     return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Document):
     """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: the lists of namespaces that have none."""
 
-    default: tuple[Toleration, ...] = ()
-    whitelist: tuple[Toleration, ...] = ()
+    default: list[Toleration] = []
+    whitelist: list[Toleration] = []
 
 
 UNCONFIGURED: Final = Configuration()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Declaration, Surroundings
@@ -31,8 +32,7 @@ _ENFORCE_SECRETS: Final = "kubernetes.io/enforce-mountable-secrets"
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """What pods have to do with of a service account. `secrets` is None where pods may use any."""
 
     name: str

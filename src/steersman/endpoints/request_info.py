@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.endpoints.query import first_parameter, truthy
 from steersman.machinery.errors.go_numbers import parse_int
@@ -37,8 +38,7 @@ class BadRequestInfo(Exception):
     """The path names no kind where it should."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What stands in a path for the parameters of its template; `path` is what follows the subresource."""
 
     namespace: str = ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.arrival import Arrival
@@ -44,8 +45,7 @@ _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalAddress:
+class ExternalAddress(Struct, frozen=True):
     """Where others reach a server; as text HOST:PORT."""
 
     host: str

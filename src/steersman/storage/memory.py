@@ -6,9 +6,9 @@ import asyncio
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
+from msgspec import Struct
 from sortedcontainers import SortedList
 
 from steersman.machinery.values import times
@@ -38,8 +38,7 @@ _REPLAY_SLICE = 500
 _CLOSED = "the store is closed"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What a store held at a moment, to be brought back in the same store."""
 
     values: dict[str, KeyValue]

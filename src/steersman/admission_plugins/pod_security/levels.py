@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 
@@ -44,19 +46,18 @@ class LevelVersion(NamedTuple):
 _OPEN: Final = LevelVersion(PRIVILEGED, LATEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What a namespace asks for. `errors` are labels that say nothing known."""
 
     enforce: LevelVersion = _OPEN
     audit: LevelVersion = _OPEN
     warn: LevelVersion = _OPEN
     errors: tuple[FieldError, ...] = ()
-    is_open: bool = field(init=False)
-    """Whether any pod will do, and every label could be read."""
+    is_open: bool = False
+    """True if any pod will do and every label could be read; made from the other fields."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "is_open", self.fully_privileged and not self.errors)
+        force_setattr(self, "is_open", self.fully_privileged and not self.errors)
 
     @property
     def fully_privileged(self) -> bool:

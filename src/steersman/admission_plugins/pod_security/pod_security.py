@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, KnownNamespace, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -57,8 +58,7 @@ MAX_SECONDS: Final = 1.0
 """How many pods of a namespace are looked at when its labels change, and for how long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1): what holds in namespaces that do not say, and
     the names of whom and of what nothing is asked."""
 

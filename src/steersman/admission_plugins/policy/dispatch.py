@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from steersman.admission.interface import Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Surroundings
@@ -67,8 +68,7 @@ def _given(part: Any) -> dict[str, Any]:
 _PLAIN: Final[Reading[Mapping[str, Any]]] = Reading(_plain_namespace, "metadata", "spec", "status")
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A policy that is about a request, by a binding, with the parameters to evaluate it with one after the other."""
 
     policy: Policy
@@ -77,8 +77,7 @@ class Invocation:
     params: Sequence[Param | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Misconfigured:
+class Misconfigured(Struct, frozen=True):
     """A policy, or its binding if there is one, that is about a request and cannot be used; `message` is upstream's."""
 
     policy: Policy

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -20,8 +22,10 @@ from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
+from steersman.api.scalars import Wire
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import IGNORED, counting, scopes_of
+from steersman.machinery.codec.configuration import Document
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
@@ -35,8 +39,7 @@ _PATIENCE: Final = 10.0
 """Seconds a write waits to be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A quota as it is charged."""
 
     name: str
@@ -46,17 +49,23 @@ class Account:
     used: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitedResource:
+class LimitedResource(Wire):
     """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
 
     Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
     the scopes, whatever their resource, as upstream.
     """
 
-    resource: GroupResource
-    match_contains: tuple[str, ...] = ()
-    match_scopes: tuple[ScopedResourceSelectorRequirement, ...] = ()
+    api_group: str = ""
+    resource: str = ""
+    match_contains: list[str] = []
+    match_scopes: list[ScopedResourceSelectorRequirement] = []
+
+
+class Configuration(Document):
+    """The ResourceQuotaConfiguration, whose Go type has this name."""
+
+    limited_resources: list[LimitedResource] = []
 
 
 class _Waiter:
@@ -231,7 +240,9 @@ async def charge(
         scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
     except SelectorError:
         return accounts  # as upstream
-    limits = [each for each in limited if each.resource == attributes.action.group_resource]
+    limits = [
+        each for each in limited if GroupResource(each.api_group, each.resource) == attributes.action.group_resource
+    ]
     if evaluator.reads_only_the_object:
         concerned = await offload_if(is_much, _concerned, accounts, attributes, evaluator)
     else:

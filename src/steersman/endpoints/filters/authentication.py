@@ -26,6 +26,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Headers, Response
 from steersman.net.websocket.streams import is_websocket_request
+from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:  # a server behind no proxy does without
     from steersman.audit.trail import Auditor
@@ -57,7 +58,7 @@ def with_authentication(
     digests of them are kept, with a key of this process.
     """
 
-    recent: dict[bytes, tuple[UserInfo, Remarks, float]] = {}
+    recent: BoundedCache[bytes, tuple[UserInfo, Remarks, float]] = BoundedCache(_KEPT)
     successes = Successes(metrics)
     new_digest = partial(blake2b, key=os.urandom(32), digest_size=16)
 
@@ -67,7 +68,7 @@ def with_authentication(
             authorization, digest = headers.get("authorization"), None
             if authorization is not None and peer.certificate is None and len(authorization) <= _KEPT_LENGTH:
                 digest = new_digest(authorization.encode("utf-8", "surrogateescape")).digest()
-                known = recent.get(digest)
+                known = recent[digest]
                 if known is not None and known[2] > request.received:
                     del headers["authorization"]
                     successes.count(known[0].name)
@@ -100,9 +101,7 @@ def with_authentication(
             return response
         successes.count(user.name)
         if token and digest is not None:
-            if len(recent) >= _KEPT:
-                del recent[next(iter(recent))]
-            recent[digest] = (user, credentials.remarks, request.received + _KEPT_SECONDS)
+            recent.keep(digest, (user, credentials.remarks, request.received + _KEPT_SECONDS))
         request.user = user
         if credentials.remarks is not NO_REMARKS:
             _remark(request, credentials.remarks)

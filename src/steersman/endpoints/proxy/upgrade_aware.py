@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Set
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.endpoints.filters.reception import panicked
 from steersman.endpoints.proxy.location import Location, escaped_path, join_path

@@ -5,8 +5,9 @@ Follows apimachinery `util/managedfields/internal` and structured-merge-diff `me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT
@@ -15,7 +16,7 @@ from steersman.machinery.errors.status import StatusError, bad_request, plain_in
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
 
 from .conflicts import ApplyConflicts
-from .field_set import FieldSet, difference, has, intersection, paths, set_of
+from .field_set import FieldSet, difference, has, intersection, paths, recursive_difference, set_of
 from .last_applied import KUBECTL, allowed_conflicts, last_applied, with_last_applied
 from .managers import (
     APPLY,
@@ -40,8 +41,7 @@ Plain = dict[str, Any]
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What an apply comes to: the object as plain data in the request's version, without managedFields; its entries.
 
     `obj` is None if nothing changes but, maybe, the entries. It is not yet defaulted.
@@ -51,8 +51,7 @@ class Applied:
     entries: list[ManagedFieldsEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Applier:
+class Applier(Struct, frozen=True):
     """Applies to one resource, or to one of its subresources, in one version."""
 
     fields: FieldManager
@@ -160,9 +159,9 @@ class Applier:
         merged: Plain = merge(schema.root, live, patch)
         last = managers.get(key)
         fields = field_set(schema.root, patch)
-        keep = self.fields.resets.get(api_version)
-        if keep is not None:
-            fields = keep(fields)
+        resets = self.fields.resets.get(api_version)
+        if resets is not None:
+            fields = recursive_difference(fields, resets)
         owned = strip_identity(fields)
         mine = Managed(owned, api_version, None)
         if last is not None:

@@ -21,9 +21,8 @@ from steersman.work.bounded_cache import BoundedCache
 
 from .changes import Changes, before
 from .comparison import Comparison, Same, compare, same
-from .field_set import FieldSet, difference, union
+from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
-from .filters import Filter
 from .managers import (
     FIELDS_V1,
     FORGET_ALL,
@@ -108,12 +107,16 @@ class FieldManager:
 
     kind: OwnedKind
     subresource: str = ""
-    resets: Mapping[str, Filter] = field(default_factory=dict)
+    resets: Mapping[str, FieldSet] = field(default_factory=dict)
     convert: Convert = one_version_only
     view: Callable[[Any], Any] | None = None
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
     api_version: str = field(init=False)
     """The version written in."""
+    schema: Schema = field(init=False, compare=False)
+    """The schema of that version."""
+    is_same: Same = field(init=False, compare=False)
+    """The comparison of two values in objects of the kind."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=remembered, compare=False
@@ -123,7 +126,9 @@ class FieldManager:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
-        object.__setattr__(self, "_outlines", Outlines(self.kind.schema.root, self.kind.empty))
+        object.__setattr__(self, "schema", self.kind.schema)
+        object.__setattr__(self, "is_same", same if self.kind.is_open else eq)
+        object.__setattr__(self, "_outlines", Outlines(self.schema.root, self.kind.empty))
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -231,16 +236,6 @@ class FieldManager:
         cap_update_managers(managers)
         return managers
 
-    @property
-    def schema(self) -> Schema:
-        """That of the version written in."""
-        return self.kind.schema
-
-    @property
-    def is_same(self) -> Same:
-        """How two values in objects of the kind are compared."""
-        return same if self.kind.is_open else eq
-
     def owned(self, obj: Any) -> Plain:
         """An object as data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
@@ -253,10 +248,12 @@ class FieldManager:
         return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
-        keep = self.resets.get(api_version)
-        if keep is None:
+        resets = self.resets.get(api_version)
+        if resets is None:
             return comparison
-        return Comparison(keep(comparison.changed), keep(comparison.removed))
+        return Comparison(
+            recursive_difference(comparison.changed, resets), recursive_difference(comparison.removed, resets)
+        )
 
     def reconciled(self, managers: Managers, live: Any) -> Managers:
         """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
