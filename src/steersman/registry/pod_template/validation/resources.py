@@ -25,6 +25,7 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
+from steersman.machinery.validation.leaves import validate_choice, validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_huge_page_resource,
@@ -205,14 +206,8 @@ def validate_resize_policies(
         if policy.resource_name in seen:
             yield duplicate(path[index], policy.resource_name)
         seen.add(policy.resource_name)
-        if not policy.resource_name:
-            yield required(path)
-        elif policy.resource_name not in RESIZABLE:
-            yield not_supported(path, policy.resource_name, RESIZABLE)
-        if not policy.restart_policy:
-            yield required(path)
-        elif policy.restart_policy not in RESIZE_POLICIES:
-            yield not_supported(path, policy.restart_policy, RESIZE_POLICIES)
+        yield from validate_choice(policy.resource_name, RESIZABLE, path)
+        yield from validate_choice(policy.restart_policy, RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and policy.restart_policy != "NotRequired":
             text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             yield invalid(path, policy.restart_policy, text)
@@ -247,8 +242,6 @@ def _validate_resource_claim(claim: core.PodResourceClaim, seen: set[str], path:
         text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         yield invalid(path, internal_text(claim), text)
     if name is not None:
-        for message in name_is_dns_subdomain(name, False):
-            yield invalid(path / "resourceClaimName", name, message)
+        yield from validate_name(name_is_dns_subdomain, name, path / "resourceClaimName")
     if template is not None:
-        for message in name_is_dns_subdomain(template, False):
-            yield invalid(path / "resourceClaimTemplateName", template, message)
+        yield from validate_name(name_is_dns_subdomain, template, path / "resourceClaimTemplateName")
