@@ -1,6 +1,7 @@
 """Kills a writing process at a random moment, again and again, and checks that no acknowledged write is lost.
 
     python -m tools.crash_test --rounds 100
+    python -m tools.crash_test --during checkpoint --rounds 100
     python -m tools.crash_test --server --rounds 100
 
 Each round starts a child that opens the SQLite store and writes concurrently (creates, updates, deletes, compactions),
@@ -9,6 +10,8 @@ was ever acknowledged (`Ledger`). The machine's own power is not cut: that is wh
 
 After each kill bits are turned in copies of the file and its log, one a copy: each is refused, or has all that was
 acknowledged. What is salvaged of one that is refused has nothing that was not written.
+
+With --during the child kills itself, at most 2 ms after SQLite has begun one of the statements of that kind.
 
 With --server the child is `steersman serve`, and clients in the parent write ConfigMaps over HTTPS; after the kill the
 file is checked in the same way, and so is what the server answers that is started on it next.
@@ -27,6 +30,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -35,6 +39,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from steersman.storage.interface import Storage, StorageFormatError, StorageUnavailable
 from steersman.storage.sqlite import SQLiteStorage
@@ -49,6 +54,17 @@ STORED_CONFIGMAPS = "/registry/configmaps/default/"
 LABEL = "crash-test"
 FLIPPED = 4
 """Copies with a turned bit, a round."""
+STATEMENTS = {
+    "checkpoint": "PRAGMA wal_checkpoint",
+    "compaction": "DELETE FROM log",
+    "vacuum": "PRAGMA incremental_vacuum",
+    "commit": "COMMIT",
+}
+"""Beginnings of the statements during which a child may be killed."""
+FREED = 500
+"""Values of 20 KB that a child first writes and deletes, so that there are pages to give back."""
+MOST_SECONDS = 10.0
+"""Time after which a child is killed that has not reached its statement."""
 
 
 class CrashTestFailed(Exception):
@@ -141,8 +157,29 @@ def digest(value: bytes) -> str:
     return hashlib.blake2b(value, digest_size=8).hexdigest()
 
 
-async def write_forever(path: str) -> None:
-    """The child: writers side by side, each with keys of its own, until killed."""
+def die_during(statement: str, chance: random.Random) -> None:
+    """Have this process kill itself shortly after a statement that begins so has begun, some time from now."""
+    connect = sqlite3.connect
+    left = chance.randrange(1, 12)
+
+    def begun(text: str) -> None:
+        nonlocal left
+        if not text.lstrip().startswith(statement):
+            return
+        left -= 1
+        if not left:
+            threading.Timer(chance.uniform(0.0, 0.002), os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    def connect_traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.set_trace_callback(begun)
+        return connection
+
+    sqlite3.connect = connect_traced
+
+
+async def write_forever(path: str, *, frees_pages: bool) -> None:
+    """Write, side by side, each writer with keys of its own, until killed: the child's work."""
     store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
     os.write(1, b"ready\n")
 
@@ -169,17 +206,31 @@ async def write_forever(path: str) -> None:
             await asyncio.sleep(0.05)
             await store.compact(max(store.revision - 500, 1))
 
-    await asyncio.gather(compact(), *(write(writer) for writer in range(WRITERS)))
+    async def free_pages() -> None:
+        keys = [f"/freed/{number}" for number in range(FREED)]
+        for key in keys:
+            if (current := await store.get(key)) is None:
+                current = await store.create(key, random.randbytes(20_000))
+                os.write(1, json.dumps([key, current.mod_revision, digest(current.value)]).encode() + b"\n")
+        for key in keys:
+            if (current := await store.get(key)) is not None:
+                event = await store.delete(key, expected_revision=current.mod_revision)
+                os.write(1, json.dumps([key, event.revision, ""]).encode() + b"\n")
+
+    beside = [free_pages()] if frees_pages else []
+    await asyncio.gather(compact(), *beside, *(write(writer) for writer in range(WRITERS)))
 
 
-def run_child(path: Path, chance: random.Random) -> list[str]:
-    """Lets a child write until it is killed at a random moment; the lines it printed."""
-    child = subprocess.Popen(
-        [sys.executable, os.path.abspath(__file__), "--child", str(path)], stdout=subprocess.PIPE, bufsize=0
-    )
+def run_child(path: Path, chance: random.Random, during: str = "") -> list[str]:
+    """Let a child write until it is killed at a random moment, or `during` a statement; return the lines it printed."""
+    command = [sys.executable, os.path.abspath(__file__), "--child", str(path)]
+    if during:
+        command += ["--during", during, "--seed", str(chance.getrandbits(32))]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0)
+    seconds = MOST_SECONDS if during else chance.uniform(0.0, 0.5)
     assert child.stdout is not None
     with child.stdout as output:
-        lines = lines_until_killed(child, output.fileno(), lambda: time.monotonic() + chance.uniform(0.0, 0.5))
+        lines = lines_until_killed(child, output.fileno(), lambda: time.monotonic() + seconds)
     if not lines or lines[0] != "ready":
         raise CrashTestFailed(f"the writer did not start (exit code {child.returncode})")
     return lines[1:]
@@ -200,9 +251,13 @@ def lines_until_killed(child: subprocess.Popen[bytes], output: int, decide: Call
     os.set_blocking(output, False)
     while time.monotonic() < deadline:
         try:
-            received += os.read(output, 1 << 16)
+            data = os.read(output, 1 << 16)
         except BlockingIOError:
             time.sleep(0.001)
+            continue
+        if not data:  # it has killed itself
+            break
+        received += data
     child.send_signal(signal.SIGKILL)
     child.wait()
     os.set_blocking(output, True)
@@ -211,12 +266,12 @@ def lines_until_killed(child: subprocess.Popen[bytes], output: int, decide: Call
     return received.decode().splitlines()
 
 
-async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = False) -> Ledger:
-    """Kills `rounds` writers of one file, checking after each. Raises CrashTestFailed."""
+async def run_rounds(path: Path, rounds: int, seed: int, *, during: str = "", verbose: bool = False) -> Ledger:
+    """Kill `rounds` writers of one file, checking after each, and return what they wrote. Raises CrashTestFailed."""
     chance = random.Random(seed)
     ledger = Ledger()
     for number in range(1, rounds + 1):
-        lines = await asyncio.to_thread(run_child, path, chance)
+        lines = await asyncio.to_thread(run_child, path, chance, during)
         # Writers print in the order their tasks wake, which is that of revisions for each key.
         for line in lines:
             ledger.acknowledge(line)
@@ -292,7 +347,7 @@ def configmap_digest(value: bytes) -> str:
     return digest(json.loads(value)["data"]["value"].encode())
 
 
-def make_configmap(name: str, chance: random.Random) -> dict:
+def make_configmap(name: str, chance: random.Random) -> dict[str, Any]:
     value = chance.randbytes(chance.choice([20, 500, 500, 10_000])).hex()
     return {"metadata": {"name": name, "labels": {LABEL: ""}}, "data": {"value": value}}
 
@@ -415,17 +470,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None, help="of the moments of death (default: another each time)")
     parser.add_argument("--server", action="store_true", help="kill whole servers, with clients over HTTPS")
+    parser.add_argument("--during", choices=sorted(STATEMENTS), default="", help="kill writers during such a statement")
     parser.add_argument("--child", metavar="PATH", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        asyncio.run(write_forever(options.child))
+        if options.during:
+            die_during(STATEMENTS[options.during], random.Random(options.seed))
+        asyncio.run(write_forever(options.child, frees_pages=options.during == "vacuum"))
         return
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory() as directory:
         try:
-            run, name = (run_server_rounds, "data") if options.server else (run_rounds, "store.db")
-            ledger = asyncio.run(run(Path(directory) / name, options.rounds, seed, verbose=True))
+            folder = Path(directory)
+            if options.server:
+                ledger = asyncio.run(run_server_rounds(folder / "data", options.rounds, seed, verbose=True))
+            else:
+                path, during = folder / "store.db", options.during
+                ledger = asyncio.run(run_rounds(path, options.rounds, seed, during=during, verbose=True))
         except (CrashTestFailed, ServerNotReady) as failure:
             sys.exit(f"FAILED: {failure}")
     print(f"{options.rounds} rounds, {ledger.acknowledged} writes acknowledged: nothing was lost")

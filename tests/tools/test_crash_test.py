@@ -90,3 +90,10 @@ def test_what_is_acknowledged_together_with_the_first_line_counts() -> None:
     with child.stdout as output:
         lines = crash_test.lines_until_killed(child, output.fileno(), lambda: time.monotonic() + 1.0)
     assert lines == ["ready", "first", "second"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", sorted(crash_test.STATEMENTS))
+async def test_nothing_is_lost_by_a_kill_during_a_statement(tmp_path: Path, statement: str) -> None:
+    ledger = await crash_test.run_rounds(tmp_path / "store.db", 2, seed=7, during=statement)
+    assert ledger.acknowledged > 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.always_admit import ALWAYS_ADMIT
@@ -52,8 +53,7 @@ from steersman.controlplane.options import Options
 C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(Struct, frozen=True):
     """A plugin that reads its part of --admission-control-config-file; see Declaration."""
 
     name: str
@@ -116,6 +116,11 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
 NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"})
 """On by default upstream, and not there: the objects that they act by are not served. To enable one of them
 changes nothing on either side."""
+
+
+def plugin_names() -> list[str]:
+    """Return the names that `--enable-admission-plugins` takes, sorted."""
+    return sorted((*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)))
 
 
 def admission_chain(options: Options, server: Surroundings) -> Chain:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -38,7 +39,7 @@ from steersman.server.certificates import CertificateFiles
 from steersman.store.storage_errors import StorageNotReady
 
 if TYPE_CHECKING:
-    from steersman.authentication.jwt.configuration import AnonymousConfiguration
+    from steersman.api.apiserver.v1 import AnonymousAuthConfig
     from steersman.controlplane.jwt_authentication import JWTAuthentication
 
 logger = logging.getLogger(__name__)
@@ -271,7 +272,7 @@ def authenticator(
     tokens: TokenAuthenticator,
     files: CertificateFiles,
     registry: Registry,
-    anonymous: AnonymousConfiguration | None = None,
+    anonymous: AnonymousAuthConfig | None = None,
 ) -> Authenticator:
     """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
 
@@ -300,7 +301,7 @@ def authenticator(
     return UnionAuthenticator(found, _anonymous(options, anonymous))
 
 
-def _anonymous(options: Options, configured: AnonymousConfiguration | None) -> Authenticator | None:
+def _anonymous(options: Options, configured: AnonymousAuthConfig | None) -> Authenticator | None:
     if configured is None:
         return AnonymousAuthenticator() if options.lets_anonymous_in else None
     return AnonymousAuthenticator([each.path for each in configured.conditions]) if configured.enabled else None

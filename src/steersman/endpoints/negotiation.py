@@ -7,9 +7,10 @@ refuses what the route cannot produce at all, the second understands parameters 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors.go_numbers import parse_float
 from steersman.machinery.errors.status import StatusError, not_acceptable, unsupported_media_type
@@ -37,12 +38,13 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 LONGEST_ACCEPT: Final = 2048
 """Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
+PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+"""Beginnings of the names of clients that get indented JSON unless they ask for something else."""
 META_GROUP: Final = "meta.k8s.io"
 CONFIG_GROUP: Final = "config.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(Struct, frozen=True):
     """How an answer is to look: its media type, whether pretty, and as which kind (`as_kind` "" is the object itself).
 
     `as_version` is that of meta.k8s.io, v1 or v1beta1; of pages that of config.k8s.io.
@@ -57,8 +59,7 @@ class Representation:
 PLAIN_JSON: Final = Representation()
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
+class _Clause(Struct, frozen=True):
     media: str
     parameters: tuple[tuple[str, str], ...]
     quality: float
@@ -251,7 +252,7 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
     """Whether JSON is to be indented: when asked for, and for curl and browsers when not."""
     if query_value:
         return query_value in _TRUE
-    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+    return user_agent.startswith(PRETTY_AGENTS)
 
 
 @lru_cache(256)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.open import OpenObject
@@ -31,6 +31,8 @@ NameValidator = Callable[[str, bool], list[str]]
 """What is wrong with a name; the flag says that it is the prefix of a generated one."""
 
 _STATUS: Final = "status"
+_RARE: Final = ("judges_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
+"""Hooks that few kinds have."""
 _UPPER: Final = re.compile("[A-Z]")
 
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
@@ -52,6 +54,13 @@ class Strategy(Generic[T, S]):
     "metadata" is all of it that clients set."""
     bumps_generation_on: tuple[str, ...] = ()
     """Fields whose change begins the object's next generation. Where there are any, a new object is of the first."""
+
+    does: ClassVar[frozenset[str]] = frozenset()
+    """The hooks that a class overrides, of those that are rarely overridden: no others of them are called."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.does = frozenset(name for name in _RARE if getattr(cls, name) is not getattr(Strategy, name))
 
     def resets_in(self, version: str) -> tuple[str, ...]:
         """Return `resets` for requests in one version."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from steersman.api.apiserver.v1 import JWTAuthenticator
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.jwt import authenticator as module
 from steersman.authentication.jwt import key_set, provider
 from steersman.authentication.jwt.authenticator import IssuerAuthenticator
-from steersman.authentication.jwt.configuration import JWTAuthenticator
 from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
 from steersman.machinery.metrics import Registry
@@ -276,6 +276,7 @@ async def test_an_expression_that_costs_much_is_evaluated_beside_the_loop() -> N
 
     expression = "dyn(claims.groups).filter(each, dyn(claims.groups).exists(other, other == each))[0]"
     async with Known(Issuer(RSA), configured(username=expression)) as known:
+        await known.of(token(groups=["a"]))  # for which keys are read
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(WorkerThreads, "run", noted)
             found = await known.of(token(groups=["a", "b"]))

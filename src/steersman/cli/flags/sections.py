@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.authorization.steps import MODES
 from steersman.cli.flags.known import ADMISSION_PLUGINS
@@ -52,8 +53,7 @@ from steersman.controlplane.options import ENDPOINT_RECONCILERS, LOGGING_FORMATS
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A flag: the option it sets, how its text is read, and whether giving it again adds to it.
 
     `values` are what a shell offers.

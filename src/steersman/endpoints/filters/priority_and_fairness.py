@@ -14,7 +14,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
-from steersman.endpoints.streamed import ends_at_once
+from steersman.endpoints.streamed import SMALL, ends_at_once
 from steersman.flowcontrol.counts import DURATIONS
 from steersman.flowcontrol.estimates import (
     ONE_SEAT,
@@ -71,7 +71,7 @@ def with_priority_and_fairness(
             return await next_(request)
         path = None if info.resource_request else info.path
         key = (user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path)
-        flow = flows.get(key) or fairness.find(key, Digest(user.name, user.groups, action, path))
+        flow = flows[key] or fairness.find(key, Digest(user.name, user.groups, action, path))
         request.flow = flow
         counts = flow.counts
         estimate = ONE_SEAT
@@ -108,7 +108,8 @@ def with_priority_and_fairness(
             over(flow, ticket, is_writing)
             raise
         response.headers += flow.headers
-        if ends_at_once(request, response):
+        body = response.body
+        if (type(body) is bytes and len(body) <= SMALL) or ends_at_once(request, response):
             over(flow, ticket, is_writing)
         else:
             request.http.when_over = partial(over, flow, ticket, is_writing)

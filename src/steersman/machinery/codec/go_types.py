@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.api import tables
 
@@ -51,8 +53,7 @@ class GoType:
     """Whether it was made of a class that nobody generated (`derived_types`)."""
 
 
-@dataclass(slots=True, frozen=True)
-class GoMember:
+class GoMember(Struct, frozen=True):
     """A struct's member: its type and the names of the embedded structs it is in.
 
     `strategy` and `key` are the tags patchStrategy and patchMergeKey. `is_required` and `default`, as JSON has it, are
@@ -65,6 +66,10 @@ class GoMember:
     key: str = ""
     is_required: bool = False
     default: Any = None
+
+
+STRING: Final = GoType("string", "string")
+BOOL: Final = GoType("bool", "bool")
 
 
 def shown(type_name: str) -> str:

@@ -12,14 +12,14 @@ import binascii
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 import orjson
+from msgspec import Struct, field
 
 from steersman.machinery.codec.derived_types import type_of
-from steersman.machinery.codec.go_types import GoType, members_of, struct
+from steersman.machinery.codec.go_types import STRING, GoType, members_of, struct
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
 from steersman.machinery.codec.json_tree import (
     JSONSyntaxError,
@@ -78,8 +78,7 @@ class TypeMismatch(DecodeError):
         self.fields = tuple(fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded(Generic[T]):
+class Decoded(Struct, Generic[T], frozen=True):
     """An object read, and the texts of what a strict reading objects to, in the order upstream gives them."""
 
     obj: T
@@ -263,10 +262,9 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
         raise DecodeError(words_of(error)) from None
 
 
-_STRING = GoType("string", "string")
 _ANY = GoType("any", "interface {}")
 _MAP = GoType("map", "map[string]interface {}", element=_ANY)
-_STRINGS = GoType("list", "[]string", element=_STRING)
+_STRINGS = GoType("list", "[]string", element=STRING)
 
 
 class Reader:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import Amounts, aggregate, pod_requests, requests_of, requests_of_spec
@@ -24,8 +25,7 @@ _LONGEST_KEY: Final = 1024
 _NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """CPU in thousandths; memory and storage in bytes; others as they count."""
 
     milli_cpu: int = 0
@@ -35,8 +35,7 @@ class Resources:
     scalars: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """What a pod asks for; and the CPU and memory it counts for in scores, where what asks for none counts too."""
 
     asked: Resources
@@ -104,6 +103,7 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
 
 
 _requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
+"""Requests that worker threads ask for, too, which a BoundedCache does not allow."""
 
 
 def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:

@@ -24,7 +24,6 @@ from steersman.registry.core.services.fields import (
     normalize_cluster_ips,
     patch_allocated_values,
 )
-from steersman.registry.core.services.proxy import proxy_to_service
 from steersman.registry.core.services.validation import (
     TOPOLOGY_HINTS,
     TOPOLOGY_MODE,
@@ -38,6 +37,7 @@ from steersman.rest.allocator import Allocator, Settle
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.work.first_use import on_first_use
 
 AFFINITY_SECONDS: Final = 10_800
 """How long a client stays with a pod, unless the service says otherwise."""
@@ -226,7 +226,7 @@ SERVICES: Final = Resource(
             name="proxy",
             kind=built_in(ServiceProxyOptions),
             verbs=("create", "delete", "get", "patch", "update"),
-            connect=proxy_to_service,
+            connect=on_first_use("steersman.registry.core.services.proxy", "proxy_to_service"),
             connect_path=True,
             connect_methods=PROXY_METHODS,
             tables=False,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import all_containers, is_huge_page_multiple, is_sidecar
