@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError
+from steersman.machinery.go.strings import to_lower
 from steersman.rest.context import Context
 from steersman.rest.needs import S
 
@@ -159,9 +160,11 @@ def keep(new: Any, old: Any, paths: Iterable[str]) -> None:
             _keep_metadata(new.metadata, old.metadata)
             continue
         parent, _, name = path.rpartition("/")
-        attribute = _attribute(name)
-        before, after = (getattr(old, parent), getattr(new, parent)) if parent else (old, new)
-        setattr(after, attribute, getattr(before, attribute))
+        if parent:
+            attribute = _attribute(name)
+            setattr(getattr(new, parent), attribute, getattr(getattr(old, parent), attribute))
+        else:
+            setattr(new, name, getattr(old, name))
 
 
 def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
@@ -177,9 +180,9 @@ def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
 
 def _get(obj: Any, path: str) -> Any:
     parent, _, name = path.rpartition("/")
-    return getattr(getattr(obj, parent) if parent else obj, _attribute(name))
+    return getattr(getattr(obj, parent), _attribute(name)) if parent else getattr(obj, name)
 
 
 def _attribute(name: str) -> str:
     """Return the attribute of a field: "owner_references" of "ownerReferences"."""
-    return name if name.islower() else _UPPER.sub(r"_\g<0>", name).lower()
+    return to_lower(_UPPER.sub(r"_\g<0>", name))
