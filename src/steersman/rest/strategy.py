@@ -94,7 +94,7 @@ class Strategy(Generic[T, S]):
         """Keep in `new` what this endpoint may not change, and begin a generation; others do their part before."""
         keep(new, old, self.resets)
         for path in self.bumps_generation_on:
-            if (now := _get(new, path)) is not (then := _get(old, path)) and now != then:
+            if _differs(new, old, path):
                 new.metadata.generation = old.metadata.generation + 1  # type: ignore[attr-defined]
                 return
 
@@ -178,9 +178,12 @@ def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
     new.owner_references = old.owner_references
 
 
-def _get(obj: Any, path: str) -> Any:
+def _differs(new: Any, old: Any, path: str) -> bool:
     parent, _, name = path.rpartition("/")
-    return getattr(getattr(obj, parent), _attribute(name)) if parent else getattr(obj, name)
+    if parent:
+        new, old, name = getattr(new, parent), getattr(old, parent), _attribute(name)
+    now, then = getattr(new, name), getattr(old, name)
+    return now is not then and bool(now != then)
 
 
 def _attribute(name: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_found, required
 from steersman.machinery.validation.formats import (
     is_config_map_key,
@@ -128,9 +128,9 @@ def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource,
             yield invalid(path / "name", source.name, message)
 
 
-def reads_files(spec: core.PodSpec) -> bool:
-    """Whether variables come from files, as few do."""
-    for container in all_containers(spec):
+def reads_files(containers: Iterable[AnyContainer]) -> bool:
+    """Return True if variables come from files, as few do."""
+    for container in containers:
         for variable in container.env:
             if variable.value_from is not None and variable.value_from.file_key_ref is not None:
                 return True

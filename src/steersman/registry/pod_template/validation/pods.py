@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.codec.go_json import internal, unmarshal, with_wire_names
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
@@ -61,7 +62,7 @@ from steersman.registry.pod_template.validation.security import (
     validate_pod_security_context,
 )
 from steersman.registry.pod_template.validation.volumes import Volumes, validate_volumes
-from steersman.registry.pod_template.validation.windows import mentions_host_process, validate_host_process, validate_os
+from steersman.registry.pod_template.validation.windows import mentions_windows, validate_host_process, validate_os
 
 TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 """An annotation of old, still validated."""
@@ -192,7 +193,8 @@ def validate_pod_spec(
     if spec.security_context != _NO_CONTEXT or spec.share_process_namespace:
         yield from validate_pod_security_context(spec, path, options)
     yield from _validate_placement(spec, path, options)
-    if mentions_host_process(spec):
+    containers = all_containers(spec)
+    if mentions_windows(spec, containers):
         yield from validate_host_process(spec, path, options)
     if spec.host_users is False:
         yield from validate_host_users(spec, path, options)
@@ -200,6 +202,8 @@ def validate_pod_spec(
         yield from _validate_hostname_override(spec, path)
     yield from _validate_names(spec, path)
     yield from _validate_rest(spec, path, options)
+    if reads_files(containers):
+        yield from validate_file_key_volumes(spec, path)
 
 
 def _validate_placement(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
@@ -252,8 +256,6 @@ def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions
         yield from validate_os(spec, path)
     if spec.scheduling_group is not None:
         yield from validate_scheduling_group(spec.scheduling_group, path / "schedulingGroup")
-    if reads_files(spec):
-        yield from validate_file_key_volumes(spec, path)
 
 
 def _validate_hostname_override(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:

@@ -50,19 +50,13 @@ NameRule = Callable[[str, Path], Iterator[FieldError]]
 
 
 def validate_container_resources(
-    resources: core.ResourceRequirements, claims: Collection[str], path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """What a container asks for; `claims` are the names of the pod's resource claims."""
-    return _validate_resources(resources, validate_container_resource_name, claims, path, options)
-
-
-def _validate_resources(
     resources: core.ResourceRequirements,
-    validate_name: NameRule,
     claims: Collection[str],
     path: Path,
     options: PodValidationOptions,
+    validate_name: NameRule = validate_container_resource_name,
 ) -> Iterator[FieldError]:
+    """What a container asks for; `claims` are the names of the pod's resource claims."""
     requests, limits = resources.requests, resources.limits
     has_others = False
     for name, limit in limits.items():
@@ -168,7 +162,7 @@ def validate_pod_resources(
         return
     if resources.claims:
         yield forbidden(here / "claims", "claims may not be set for Resources at pod-level")
-    yield from _validate_resources(resources, _validate_pod_resource_name, claims, here, options)
+    yield from validate_container_resources(resources, claims, here, options, _validate_pod_resource_name)
     yield from _validate_totals(spec, resources, here)
 
 
@@ -195,7 +189,7 @@ def _validate_totals(spec: core.PodSpec, resources: core.ResourceRequirements, p
 def validate_overhead(overhead: dict[str, str], path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """What the runtime needs beside the containers."""
     limits = core.ResourceRequirements(limits=overhead)
-    yield from _validate_resources(limits, validate_container_resource_name, (), path, options)
+    yield from validate_container_resources(limits, (), path, options)
 
 
 def validate_resize_policies(
