@@ -346,6 +346,7 @@ async def test_requests_do_not_wait_for_other_definitions_of_their_group(
         await seen.wait()
 
     monkeypatch.setattr(definitions.Definitions, "_look", never)
+    monkeypatch.setattr(definitions, "_LONGEST_WAIT", 60.0)
     assert (await cluster.client.post(DEFINITIONS, definition(plural="bars", kind="Bar"))).status == 201
     listed = asyncio.ensure_future(cluster.client.get(cluster.path(plural="bars")))
     body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"}}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.catalogue.catalogue import Catalogue, Group, Priority, version_order
 from steersman.kinds.open import OpenKind

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+from steersman.controlplane.control_plane import PARTS
+from steersman.controlplane.options import Options
+from steersman.controlplane.parts.storing import OpenStorage
 from steersman.storage.interface import Deliver, Event, KeyValue, Lost, Range, Subscription
 from steersman.storage.memory import MemoryStorage
+from steersman.work.parts import Part
 
 
 class View:
@@ -122,3 +127,13 @@ class _Subscription:
         self.cancelled = True
         if self.inner is not None:
             self.inner.cancel()
+
+
+def parts_on(open_it: Callable[[Options], Awaitable[Any]]) -> tuple[type[Part], ...]:
+    """The parts of a control plane whose storage is what `open_it` opens."""
+
+    class Given(OpenStorage):
+        async def open(self) -> Any:
+            return await open_it(self.options)
+
+    return tuple(Given if each is OpenStorage else each for each in PARTS)

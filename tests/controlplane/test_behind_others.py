@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from steersman.authentication.user import UserInfo
-from steersman.controlplane import control_plane
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.interface import FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.client import Client
-from tests.controlplane.shared_storage import View
+from steersman.work.parts import Part
+from tests.controlplane.shared_storage import View, parts_on
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 ALICE = UserInfo("alice")
@@ -29,13 +29,14 @@ ALICE = UserInfo("alice")
 class Servers:
     """Two servers: what is written through `other` comes to `late` only when that waits for it."""
 
-    def __init__(self, late: ControlPlane, other: ControlPlane, view: View) -> None:
+    def __init__(self, late: ControlPlane, other: ControlPlane, view: View, parts: tuple[type[Part], ...]) -> None:
         self.late, self.other = (
             Client(each, {"admin": each.token_of(ADMIN), "alice": each.token_of(ALICE)}, "admin")
             for each in (late, other)
         )
         self.plane = late
         self.view = view
+        self.parts = parts
 
     async def make(self, path: str, name: str, **rest: Any) -> Any:
         """Has the other server make an object."""
@@ -49,11 +50,11 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
     views: list[View] = []
 
-    async def opened(options: Options, _: object) -> View:
+    async def opened(_: Options) -> View:
         views.append(View(store))
         return views[-1]
 
-    monkeypatch.setattr(control_plane, "open_storage", opened)
+    parts = parts_on(opened)
     planes = []
     for number in (1, 2):  # on one folder, so that they have the same keys
         options = Options(
@@ -65,11 +66,11 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
             allow_privileged=True,
             enable_admission_plugins=("PodNodeSelector", "NamespaceExists"),
         )
-        planes.append(ControlPlane(options))
+        planes.append(ControlPlane(options, parts=parts))
         await planes[-1].start()
     other, late = planes
     views[1].hold()
-    yield Servers(late, other, views[1])
+    yield Servers(late, other, views[1], parts)
     for plane in reversed(planes):
         await plane.stop()
     await store.close()
@@ -508,7 +509,8 @@ async def refused(host: str | None, port: int | None) -> None:
 async def test_kept_connections_are_answered_at_the_end_while_another_server_goes_on(
     servers: Servers, tmp_path: Path
 ) -> None:
-    ending = ControlPlane(Options(data_dir=tmp_path, secure_port=0, storage="memory", bind_address="127.0.0.1"))
+    options = Options(data_dir=tmp_path, secure_port=0, storage="memory", bind_address="127.0.0.1")
+    ending = ControlPlane(options, parts=servers.parts)
     address = await ending.start()
     where = urlsplit(address.url)
     tls = ssl.create_default_context(cafile=address.ca)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steersman.authentication.user import UserInfo
-from steersman.controlplane import control_plane
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.storage.interface import Range, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.client import Client
+from tests.controlplane.shared_storage import parts_on
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 PODS = "/api/v1/namespaces/default/pods"
@@ -44,12 +43,12 @@ class SlowForPods(MemoryStorage):
 async def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[ControlPlane, SlowForPods]]:
     storage = SlowForPods()
 
-    async def opened(*_: Any) -> SlowForPods:
+    async def opened(_: Options) -> SlowForPods:
         return storage
 
-    monkeypatch.setattr(control_plane, "open_storage", opened)
     monkeypatch.setattr("steersman.controlplane.stores._RETRY", 0.01)
-    plane = ControlPlane(Options(data_dir=tmp_path, listen=False, storage="memory", storage_initialization_timeout=0.3))
+    options = Options(data_dir=tmp_path, listen=False, storage="memory", storage_initialization_timeout=0.3)
+    plane = ControlPlane(options, parts=parts_on(opened))
     await plane.start()
     yield plane, storage
     await plane.stop()

@@ -7,11 +7,11 @@ import gc
 import json
 import weakref
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.kinds.open import OpenKind

@@ -12,11 +12,11 @@ import pytest
 
 from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.controlplane import control_plane
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.options import Options
+from steersman.controlplane.parts.keeping import InitialObjects, KeptUp
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -24,7 +24,7 @@ from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.testing import Client, User
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
-from tests.controlplane.shared_storage import View
+from tests.controlplane.shared_storage import View, parts_on
 
 
 class Servers:
@@ -38,7 +38,7 @@ class Servers:
         self.late = False
         """Whether servers are behind the others from the start."""
 
-    async def open(self, options: Options, _: object = None) -> View:
+    async def open(self, options: Options) -> View:
         number = int(options.advertise_address.rpartition(".")[2])
         view = self.views[number] = View(self.store)
         if self.late:
@@ -47,9 +47,9 @@ class Servers:
 
     def make(self, number: int, **options: Any) -> ControlPlane:
         folder = self._folder / str(number)
-        plane = ControlPlane(
-            Options(data_dir=folder, listen=False, storage="memory", advertise_address=f"192.0.2.{number}", **options)
-        )
+        address = f"192.0.2.{number}"
+        given = Options(data_dir=folder, listen=False, storage="memory", advertise_address=address, **options)
+        plane = ControlPlane(given, parts=parts_on(self.open))
         self.running[number] = plane
         return plane
 
@@ -62,19 +62,16 @@ class Servers:
         await self.running.pop(number).stop()
 
     def upkeep(self, number: int) -> Upkeep:
-        found = self.running[number]._upkeep
-        assert found is not None
-        return found
+        return self.running[number].part(KeptUp).upkeep
 
     def kubernetes(self, number: int) -> KubernetesService:
-        return self.upkeep(number)._kubernetes
+        return self.running[number].part(InitialObjects).kubernetes
 
 
 @pytest.fixture
 async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
     made = Servers(tmp_path, store)
-    monkeypatch.setattr(control_plane, "open_storage", made.open)
     yield made
     for number in list(made.running):
         await made.stop(number)

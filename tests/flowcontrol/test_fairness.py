@@ -185,7 +185,7 @@ def test_what_is_remembered_of_flows_is_bounded() -> None:
     server = Server()
     for number in range(20_000):
         server.flow(f"user-{number}")
-    assert len(server.fairness.flows) == 8192
+    assert 4096 <= server.fairness.flows.count <= 8192
     server.fairness.flow("alice", AUTHENTICATED, Action("get"), "/" + "x" * 10_000)
     assert all(key[-1] is None for key in server.fairness.flows)
 

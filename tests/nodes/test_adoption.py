@@ -80,7 +80,7 @@ async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster:
     assert address.startswith(str(node.spec.pod_cidr).rpartition(".")[0])
     assert await cluster.logs("p") == "hi\n"
     assert (await client.get(NODES, "plain")).status.conditions == []
-    way = cluster.cluster.plane._nearby
+    way = cluster.cluster.plane.embedding.nearby
     assert way is not None
     assert way(Address(address, 80)) is not None
     await client.delete(NODES, "added-1")

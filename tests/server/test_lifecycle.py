@@ -6,10 +6,10 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options, OptionsError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
@@ -403,7 +404,7 @@ async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: Stor
 
 async def test_warnings_of_a_collection_are_bounded_together(client: StoreClient) -> None:
     ctx = client.context()
-    own = replace(ctx)
+    own = dataclasses.replace(ctx)
     ctx.warn_all(str(number) * 300 for number in range(10, 20))
     own.warn_all(str(number) * 300 for number in range(10, 40))
     assert len(client.warnings) == len(set(client.warnings)) == 4096 // 256 + 1

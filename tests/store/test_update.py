@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import Event, ObjectReference
 from steersman.kinds.built_in import built_in

@@ -7,13 +7,13 @@ import base64
 import json
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
+from msgspec.structs import replace
 
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.transport import Address
@@ -124,6 +124,25 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
         await WebhookClient(endpoint, 1.0).post(b"")
         assert hook.asked[-1][1].get("authorization") == expected
     assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
+
+
+async def test_a_token_is_read_anew_when_its_file_has_changed_and_kept_while_it_cannot_be(
+    hook: Hook, hook_files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("steersman.work.followed_files.CHECK_EVERY", 0.0)
+    hook.answer(200, b"{}")
+    authority = base64.b64encode(hook_files.ca.read_bytes()).decode()
+    cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
+    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, {"tokenFile": "token"}))
+    client = WebhookClient(endpoint, 1.0)
+    with pytest.raises(WebhookError):
+        await client.post(b"")
+    shown = []
+    for text in ("one", "two, longer", ""):
+        (tmp_path / "token").write_text(text)
+        await client.post(b"")
+        shown.append(hook.asked[-1][1].get("authorization"))
+    assert shown == ["Bearer one", "Bearer two, longer", "Bearer two, longer"]
 
 
 async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import steersman
 from steersman.work import followed_files
 from steersman.work.followed_files import FollowedFiles, stamp
 
@@ -143,3 +144,13 @@ def test_a_file_that_is_not_there_has_no_stamp(tmp_path: Path) -> None:
     assert stamp(tmp_path / "none") is None
     (tmp_path / "none").touch()
     assert stamp(tmp_path / "none") is not None
+
+
+LOOKS_ELSEWHERE = {"work/followed_files.py", "cli/up/process_file.py"}
+"""The mechanism, and the time at which a process began, which is that of its file."""
+
+
+def test_files_are_followed_by_the_one_mechanism() -> None:
+    source = Path(steersman.__file__).parent
+    found = {str(each.relative_to(source)) for each in source.rglob("*.py") if "st_mtime" in each.read_text()}
+    assert found == LOOKS_ELSEWHERE

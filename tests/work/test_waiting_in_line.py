@@ -8,7 +8,8 @@ import gc
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -55,16 +56,37 @@ def _spin(over: threading.Event) -> int:
 
 async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
     monkeypatch.setattr("steersman.work.threads._REST", 0.01)
-    before = sys.getswitchinterval()
     assert not await Account(threads).offload_if(True, gc.isenabled)
-    assert await Account(threads).offload_if(True, sys.getswitchinterval) < before
-    assert sys.getswitchinterval() == before
     assert not gc.isenabled()
     for _ in range(1000):
         if gc.isenabled():
             break
         await asyncio.sleep(0.01)
     assert gc.isenabled()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    assert condition()
+
+
+async def test_threads_switch_often_while_those_of_any_server_work(threads: WorkerThreads) -> None:
+    over, others = threading.Event(), WorkerThreads()
+    interval = partial(Account(others).offload_if, True, sys.getswitchinterval)
+    short = await interval()
+    await until(lambda: sys.getswitchinterval() != short)  # threads of another test may work yet
+    usual = sys.getswitchinterval()
+    long = asyncio.ensure_future(Account(threads).offload_if(True, over.wait))
+    await until(lambda: sys.getswitchinterval() == short)
+    assert await interval() == short
+    assert sys.getswitchinterval() == short
+    over.set()
+    assert await long
+    await until(lambda: sys.getswitchinterval() == usual)
+    others.close()
 
 
 async def test_a_step_that_takes_long_does_not_keep_others_waiting(threads: WorkerThreads) -> None:

@@ -237,3 +237,33 @@ def test_each_event_loop_has_its_own_line() -> None:
     for _ in range(2):
         asyncio.run(go())
     assert len([each for each in left if each.cancelled()]) >= 4
+
+
+async def test_a_callback_goes_on_in_turns_of_so_many_seconds_and_does_something_in_each(clock: Clock) -> None:
+    left = 10
+
+    def some() -> bool:
+        nonlocal left
+        clock.work(2 * MS)
+        left -= 1
+        return left > 0
+
+    async def until_done() -> None:
+        while left:  # noqa: ASYNC110 - turns are what is counted
+            await asyncio.sleep(0)
+
+    yielding.in_turns(some, 3 * MS)
+    assert left == 8
+    turns = await clock.turns([asyncio.create_task(until_done())])
+    assert [each for each in turns if each] == [4, 4, 4, 4]
+    left = 3
+    yielding.in_turns(some, 0.0)
+    assert left == 2
+    await clock.turns([asyncio.create_task(until_done())])
+
+
+async def test_a_callback_with_nothing_left_is_called_once() -> None:
+    calls: list[None] = []
+    yielding.in_turns(lambda: bool(calls.append(None)))
+    await asyncio.sleep(0)
+    assert len(calls) == 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from steersman.admission.interface import Plugin
+from msgspec import Struct
+
+from steersman.admission.interface import KnownNamespace, Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
+from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.metrics import Registry
@@ -21,11 +24,8 @@ if TYPE_CHECKING:  # a server without webhooks has no clients of them
 T = TypeVar("T")
 C = TypeVar("C")
 
-_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What plugins may use of the server; times are in seconds."""
 
     authorizer: Authorizer
@@ -53,14 +53,12 @@ class Surroundings:
         return lambda name: objects.known("", name, reading)
 
     @property
-    def namespace_phase(self) -> Callable[[str], str | None]:
-        """Gives the phase of a namespace, None if there is none; it is kept with its entry, as every write asks."""
-        namespaces = self.objects("", "namespaces")
-        return lambda name: namespaces.known("", name, _PHASE)
+    def namespace(self) -> Callable[[str], KnownNamespace | None]:
+        """Gives the state of a namespace by its name, None if there is none."""
+        return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """A plugin, whether it is on without a flag that says so, and how it is made, if it needs anything."""
 
     plugin: type[Plugin]
@@ -77,8 +75,7 @@ class Declaration:
         return self.plugin() if self.make is None else self.make(server)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredDeclaration(Generic[C]):
+class ConfiguredDeclaration(Struct, Generic[C], frozen=True):
     """The same of a plugin that a `C` of --admission-control-config-file configures."""
 
     plugin: type[Plugin]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
@@ -28,6 +28,7 @@ from steersman.machinery.limited_log import LimitedLog
 from steersman.machinery.values import times
 from steersman.webhooks.client import WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint
+from steersman.work.bounded_cache import BoundedCache
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
@@ -39,8 +40,7 @@ _AUDITED: Final = "imagepolicywebhook.image-policy.k8s.io/"
 _MAX_REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How long in seconds an answer is good for, and whether pods are let in that nobody could judge."""
 
     allow_ttl: float = 300.0
@@ -63,6 +63,7 @@ class ImagePolicyWebhook(Plugin):
     name = "ImagePolicyWebhook"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = frozenset({"", "ephemeralcontainers"})
     validates = True
 
     def __init__(
@@ -76,15 +77,13 @@ class ImagePolicyWebhook(Plugin):
         self._hang_up = hang_up
         self._settings = settings
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, ImageReviewStatus]] = OrderedDict()
+        self._known: BoundedCache[bytes, tuple[float, ImageReviewStatus]] = BoundedCache(_MAX_REMEMBERED)
 
     def close(self) -> None:
         self._hang_up()
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for images that may not run, and where nobody can tell."""
-        if attributes.action.subresource not in ("", "ephemeralcontainers"):
-            return
         try:
             status = await self._status(_review(attributes))
         except (StatusError, WebhookError, DecodeError) as error:
@@ -107,15 +106,13 @@ class ImagePolicyWebhook(Plugin):
     async def _status(self, spec: ImageReviewSpec) -> ImageReviewStatus:
         """What was answered to the same before, or is now."""
         key = sha256(encode(spec)).digest()
-        until, status = self._known.pop(key, (0.0, ImageReviewStatus()))
-        if until <= self._clock():
-            review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
-            status = _read(await self._post(encode(review) + b"\n"))
-            settings = self._settings
-            until = self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl)
-        self._known[key] = until, status
-        if len(self._known) > _MAX_REMEMBERED:
-            self._known.popitem(last=False)
+        known = self._known[key]
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
+        status = _read(await self._post(encode(review) + b"\n"))
+        settings = self._settings
+        self._known.keep(key, (self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl), status))
         return status
 
 

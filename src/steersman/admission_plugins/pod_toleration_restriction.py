@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
@@ -57,6 +57,7 @@ class PodTolerationRestriction(Plugin):
     name = "PodTolerationRestriction"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
@@ -66,8 +67,6 @@ class PodTolerationRestriction(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
-        if attributes.action.subresource:
-            return
         spec: PodSpec = attributes.obj.spec
         extra = self._defaults(attributes) if attributes.operation == CREATE else []
         if (attributes.obj.status.qos_class or compute_qos_class(spec)) != "BestEffort":
@@ -78,8 +77,6 @@ class PodTolerationRestriction(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 500, as upstream, where the pod tolerates what it may not."""
-        if attributes.action.subresource:
-            return
         tolerations = attributes.obj.spec.tolerations
         if not tolerations:
             return

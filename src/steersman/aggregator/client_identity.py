@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections import OrderedDict
 from typing import Final
 
 from steersman.machinery.go.pem import blocks
 from steersman.net.client.tls import HTTP1, HTTP2, Protocols, client_context
 from steersman.net.tls import check_file
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.followed_files import FollowedFiles
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 _MOST_CONTEXTS: Final = 256
 
 
-_Contexts = OrderedDict[tuple[bytes, bool, Protocols], ssl.SSLContext]
+_Contexts = BoundedCache[tuple[bytes, bool, Protocols], ssl.SSLContext]
 
 
 class BackendTLSError(Exception):
@@ -33,7 +33,7 @@ class ClientIdentity:
 
     def __init__(self, cert_file: str = "", key_file: str = "") -> None:
         self._files = (cert_file, key_file) if cert_file and key_file else ()
-        self._contexts = FollowedFiles(self._files, self._checked, _refused, first=_Contexts)
+        self._contexts = FollowedFiles(self._files, self._checked, _refused, first=_no_contexts)
 
     def tls(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         """The present context for servers of this authority: the same one while nothing has changed.
@@ -42,11 +42,10 @@ class ClientIdentity:
         """
         contexts = self._contexts.current()
         key = (ca_bundle, insecure, protocols)
-        context = contexts.get(key)
+        context = contexts[key]
         if context is None:
-            context = contexts[key] = self._load(ca_bundle, insecure=insecure, protocols=protocols)
-            if len(contexts) > _MOST_CONTEXTS:
-                contexts.popitem(last=False)
+            context = self._load(ca_bundle, insecure=insecure, protocols=protocols)
+            contexts.keep(key, context)
         return context
 
     def _checked(self) -> _Contexts:
@@ -55,7 +54,7 @@ class ClientIdentity:
             self._load(b"", insecure=True, protocols=HTTP1)
         except BackendTLSError as error:
             raise ValueError(str(error)) from None
-        return _Contexts()
+        return _no_contexts()
 
     def _load(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols) -> ssl.SSLContext:
         context = client_context(protocols, insecure=insecure)
@@ -76,6 +75,10 @@ class ClientIdentity:
 
 def _refused(error: Exception) -> None:
     logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
+
+
+def _no_contexts() -> _Contexts:
+    return BoundedCache(_MOST_CONTEXTS)
 
 
 def _trust(context: ssl.SSLContext, ca_bundle: bytes) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:  # a server without aggregated ones asks nobody
     from steersman.net.client.egress import Dial
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregatorConfig:
+class AggregatorConfig(Struct, frozen=True, kw_only=True):
     """Fields are called as the flags are."""
 
     proxy_client_cert_file: str = ""

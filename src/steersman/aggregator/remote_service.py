@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 from steersman.api.apiregistration.v1 import APIService
+from steersman.machinery.values.conditions import find_condition
 from steersman.rest.objects import Reading
 
 AVAILABLE: Final = "Available"
@@ -13,8 +15,7 @@ LEGACY: Final = "v1."
 """The APIService of /api."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceKey:
+class ServiceKey(Struct, frozen=True):
     """A port of a Service."""
 
     namespace: str
@@ -30,8 +31,7 @@ class ServiceKey:
         return f"{self.namespace}/{self.name}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The condition Available, without its time."""
 
     status: str
@@ -46,8 +46,7 @@ class Condition:
 LOCAL: Final = Condition("True", "Local", "Local APIServices are always available")
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """An APIService. Without a `service` it is this server that answers."""
 
     name: str
@@ -93,10 +92,8 @@ def _registration(service: APIService) -> Registration:
 
 def condition_of(service: APIService) -> Condition | None:
     """The condition Available of an APIService, None if it has none."""
-    for each in service.status.conditions:
-        if each.type == AVAILABLE:
-            return Condition(each.status, each.reason, each.message)
-    return None
+    found = find_condition(service.status.conditions, AVAILABLE)
+    return None if found is None else Condition(found.status, found.reason, found.message)
 
 
 REGISTRATION: Final[Reading[Registration]] = Reading(

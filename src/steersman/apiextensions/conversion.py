@@ -168,8 +168,8 @@ class WebhookConversion(Conversion):
     async def _made_client(self) -> WebhookClient:
         services = self._services
         locate = partial(locate_service, services)
-        endpoint = await asyncio.to_thread(
-            endpoint_of, self._config, locate, lambda host: ANONYMOUS, services.itself, services.egress
+        endpoint = await offload_if(
+            True, endpoint_of, self._config, locate, lambda host: ANONYMOUS, services.itself, services.egress
         )
         return WebhookClient(
             endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE, user_agent="kube-apiserver-admission"

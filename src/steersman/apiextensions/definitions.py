@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
 from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, refuse_names
@@ -90,8 +90,7 @@ class Announcing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """What is remembered of every definition: its group, and the names that it has been given."""
 
     group: str
@@ -101,8 +100,7 @@ class _Known:
     """The uid of one that is to be deleted, "" of another."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
+class _Served(Struct, frozen=True):
     """A definition that is served: what of it counts for that."""
 
     state: tuple[str, int, CustomResourceDefinitionNames]

@@ -6,8 +6,9 @@ Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, v
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from steersman.api.apiextensions.v1 import CustomResourceSubresourceScale
 from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.audit.v1 import GroupResources, Policy, PolicyRule
 from steersman.authentication.user import UserInfo
@@ -36,8 +37,7 @@ LEVELS: Final = {
 _LABELS: Final = tuple((name,) for name in LEVELS)
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What of a request is recorded (`RequestAuditConfig`)."""
 
     level: Level

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -15,6 +14,7 @@ from steersman.authentication.interface import AuthenticationError
 from steersman.machinery.go.pem import blocks
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.followed_files import FollowedFiles
 
 if TYPE_CHECKING:  # takes 0.1 s to load
@@ -51,7 +51,7 @@ class Certificates:
         self._exactly = exactly
         self._clock = clock
         self._trusted: list[X509] | None = None
-        self._known: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
+        self._known: BoundedCache[bytes, tuple[bool, float]] = BoundedCache(_KEPT)
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
         """See Vouching. A chain that is not known takes some 0.2 ms, the first of all 0.1 s."""
@@ -61,14 +61,11 @@ class Certificates:
         if chain[0] in self._exactly:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
-        known = self._known.get(key)
+        known = self._known[key]
         if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:  # not after the clock was set back
             return known[0]
         is_good = self._leads_to_one(chain, now)
-        self._known[key] = is_good, now + _KEPT_SECONDS
-        self._known.move_to_end(key)
-        if len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        self._known.keep(key, (is_good, now + _KEPT_SECONDS))
         return is_good
 
     def _leads_to_one(self, chain: Sequence[bytes], now: float) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authentication.user import UserInfo, authenticated
@@ -15,8 +16,7 @@ from steersman.machinery.values import times
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class BootstrapSecret:
+class BootstrapSecret(Struct, frozen=True):
     """A secret, as far as it matters here."""
 
     is_being_deleted: bool

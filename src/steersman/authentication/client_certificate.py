@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from steersman.authentication.authorities import Vouching
 from steersman.authentication.certificate_usage import allows_client_auth, extensions_of
@@ -16,6 +16,7 @@ from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
 from steersman.machinery.go.strings import to_upper
 from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -29,8 +30,7 @@ _LONGEST_DESCRIBED: Final = 4096
 """Bytes of a certificate whose extensions are read for a message: of 80 KB this takes 70 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateUser:
+class CertificateUser(Struct, frozen=True):
     """The user a certificate stands for, and when it begins and ends (seconds since the epoch)."""
 
     user: UserInfo
@@ -59,13 +59,13 @@ class ClientCertificateAuthenticator:
         self._authorities = authorities
         self._roots: Sequence[Certificate] | None = None
         self._clock = clock
-        self._known: OrderedDict[bytes, CertificateUser] = OrderedDict()
+        self._known: BoundedCache[bytes, CertificateUser] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
         der = credentials.client_certificate
         if der is None:
             return None
-        known = self._known.get(der)
+        known = self._known[der]
         if self._remaining is not None:
             self._remaining((_end_of(der) if known is None else known.not_after) - self._clock())
         if self._authorities is not None and not self._authorities.vouch_for((der, *credentials.authorities)):
@@ -76,11 +76,7 @@ class ClientCertificateAuthenticator:
             known = self._examine(der)
             if known is None:
                 return None
-            self._known[der] = known
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(der)
+            self._known.keep(der, known)
         now = self._clock()
         if not known.not_before <= now <= known.not_after:
             raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")

@@ -14,6 +14,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from steersman.authentication.user import UserInfo
 from steersman.net.message import Headers
 
@@ -25,8 +27,7 @@ class AuthenticationError(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(Struct, frozen=True):
     """What there is to say of good credentials: to the audit, by key, and to who has sent them."""
 
     annotations: tuple[tuple[str, str], ...] = ()
@@ -66,8 +67,7 @@ class Authenticator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TokenIdentity:
+class TokenIdentity(Struct, frozen=True):
     """Whose a bearer token is, and which of the audiences asked for it is meant for (none asked: none said)."""
 
     user: UserInfo

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import ObjectMeta
@@ -43,8 +43,7 @@ class _LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
     account_uid: str = msgspec.field(name="kubernetes.io/serviceaccount/service-account.uid", default="")
 
 
-@dataclass(frozen=True, slots=True)
-class TokenSecret:
+class TokenSecret(Struct, frozen=True):
     """A secret, as far as it matters here."""
 
     is_being_deleted: bool

@@ -5,10 +5,10 @@ Follows k8s.io/apiserver `authentication/request/headerrequest`.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from steersman.authentication.authorities import Vouching
 from steersman.authentication.certificate_usage import allows_client_auth
@@ -23,6 +23,7 @@ from steersman.machinery.go.urls import path_unescaped
 from steersman.machinery.values import times
 from steersman.net.ascii import lower
 from steersman.net.message import Headers
+from steersman.work.bounded_cache import BoundedCache
 
 _KEPT: Final = 256
 """Certificates of proxies that are remembered."""
@@ -36,8 +37,7 @@ class Clearing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderNames:
+class HeaderNames(Struct, frozen=True):
     """The headers that say who sends a request, in lower case: the first user name and uid found count, every group."""
 
     user: tuple[str, ...] = ()
@@ -60,8 +60,7 @@ class HeaderNames:
             del headers[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Proxy:
+class _Proxy(Struct, frozen=True):
     """A proxy's certificate: its common name, and when it begins and ends (seconds since the epoch)."""
 
     name: str
@@ -85,7 +84,7 @@ class RequestHeaderAuthenticator:
         self._authorities = authorities
         self._allowed_names = frozenset(allowed_names)
         self._clock = clock
-        self._known: OrderedDict[bytes, _Proxy] = OrderedDict()
+        self._known: BoundedCache[bytes, _Proxy] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
         der = credentials.client_certificate
@@ -102,7 +101,7 @@ class RequestHeaderAuthenticator:
         return UserInfo(user, _first(headers, names.uid), groups, _extra(headers, names.extra_prefix))
 
     def _proxy(self, der: bytes) -> _Proxy:
-        known = self._known.get(der)
+        known = self._known[der]
         if known is None:
             certificate = parse_certificate(der)
             try:
@@ -111,11 +110,10 @@ class RequestHeaderAuthenticator:
                 name = common_name(certificate)
             except ValueError as error:
                 raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
-            known = self._known[der] = _Proxy(
+            known = _Proxy(
                 name, certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
             )
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            self._known.keep(der, known)
         return known
 
     def _judge(self, proxy: _Proxy, der: bytes) -> None:

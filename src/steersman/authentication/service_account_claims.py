@@ -7,11 +7,11 @@ is how a token that leaked is taken back.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.interface import NO_REMARKS, AuthenticationError, Remarks
@@ -94,8 +94,7 @@ class NotThere(AuthenticationError):
         self.object: Final = plural, namespace, name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundObjects:
+class BoundObjects(Struct, frozen=True, kw_only=True):
     """Where to look for what tokens name. Nodes are looked up in the namespace ""."""
 
     service_account: Find

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.go.urls import shown_url
@@ -56,8 +56,7 @@ class JSONWebKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     e: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationKey:
+class VerificationKey(Struct, frozen=True):
     """A public key with its id and the one algorithm (RFC 7518) that tokens signed with it use."""
 
     key: Public

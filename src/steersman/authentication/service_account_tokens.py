@@ -28,6 +28,7 @@ from steersman.authentication.signatures import registry_of
 from steersman.authentication.user import authenticated
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, RSAKey
@@ -133,7 +134,7 @@ class SignedTokens(ABC):
         return self._judge(verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
-        self._verifier = verifier = await asyncio.to_thread(TokenVerifier, keys())
+        self._verifier = verifier = await offload_if(True, TokenVerifier, keys())
         return verifier
 
     async def _judge_later(
@@ -149,7 +150,7 @@ class SignedTokens(ABC):
             claims = verifier.verify(token, key_id)
         else:
             async with self._room:
-                claims = await asyncio.to_thread(verifier.verify, token, key_id)
+                claims = await offload_if(True, verifier.verify, token, key_id)
         found = self._judge(claims, token, audiences)
         return found if isinstance(found, TokenIdentity) else await found
 

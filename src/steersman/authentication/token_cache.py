@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from steersman.authentication.interface import AuthenticationError, TokenAuthenticator, TokenIdentity
 from steersman.machinery.errors.status import too_many_requests
 from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.single_flight import SingleFlight
-
-T = TypeVar("T")
 
 SUCCESS_SECONDS: Final = 10.0
 """How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
@@ -34,8 +32,8 @@ class CachedTokenAuthenticator:
     know a token is for `unknown_seconds`.
 
     Tokens are kept as keyed digests: no token can be read from memory here, and nobody can compute where one is kept.
-    Of more than `size` good tokens those that were used longest ago are forgotten, of others those that were judged
-    longest ago. Who asks for a token that is being asked about waits for the same answer.
+    Of `size` good tokens, and as many others, those that are asked for often are kept. Who asks for a token that is
+    being asked about waits for the same answer.
     """
 
     def __init__(
@@ -50,11 +48,10 @@ class CachedTokenAuthenticator:
         self._authenticator = authenticator
         self._seconds = seconds
         self._unknown_seconds = unknown_seconds
-        self._size = size
         self._clock = clock
         self._secret = os.urandom(32)
-        self._known: OrderedDict[bytes, tuple[TokenIdentity, float]] = OrderedDict()
-        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        self._known: BoundedCache[bytes, tuple[TokenIdentity, float]] = BoundedCache(size)
+        self._unknown: BoundedCache[bytes, float] = BoundedCache(size)
         """Until when. Apart from the good ones, which nobody is to drive out by tokens that are made up."""
         self._asked: SingleFlight[bytes, TokenIdentity | None] = SingleFlight()
 
@@ -63,13 +60,10 @@ class CachedTokenAuthenticator:
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
         """See TokenAuthenticator. Raises StatusError 429 for a token more than may be asked about at once."""
         key = self._digest(token, audiences)
-        known = self._known.get(key)
-        if known is not None:
-            if known[1] > self._clock():
-                self._known.move_to_end(key)
-                return known[0]
-            del self._known[key]
-        if self._unknown.get(key, 0.0) > self._clock():
+        known = self._known[key]
+        if known is not None and known[1] > self._clock():
+            return known[0]
+        if (self._unknown[key] or 0.0) > self._clock():
             return None
         asked = self._asked.get(key)
         if asked is not None:
@@ -94,17 +88,10 @@ class CachedTokenAuthenticator:
     def _remember(self, key: bytes, identity: TokenIdentity | None) -> None:
         if identity is None:
             if self._unknown_seconds:
-                _put(self._unknown, key, self._clock() + self._unknown_seconds, self._size)
+                self._unknown.keep(key, self._clock() + self._unknown_seconds)
         elif self._seconds:
-            _put(self._known, key, (identity, self._clock() + self._seconds), self._size)
+            self._known.keep(key, (identity, self._clock() + self._seconds))
 
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
         """Another one for every token and list of audiences; of many audiences within milliseconds."""
         return blake2b(msgspec.json.encode((token, audiences)), key=self._secret, digest_size=32).digest()
-
-
-def _put(kept: OrderedDict[bytes, T], key: bytes, value: T, size: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > size:
-        kept.popitem(last=False)

@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `plugin/pkg/authorizer/webhook`, with the bounds of Del
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import Final, Protocol
@@ -27,6 +26,7 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
 
 ALLOW_SECONDS: Final = 10.0
 DENY_SECONDS: Final = 10.0
@@ -92,9 +92,8 @@ class AccessReviewAuthorizer:
         self._match = match
         self._allow_seconds = allow_seconds
         self._deny_seconds = deny_seconds
-        self._size = size
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[Verdict, float]] = OrderedDict()
+        self._known: BoundedCache[bytes, tuple[Verdict, float]] = BoundedCache(size)
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         spec = review_spec(attributes)
@@ -119,12 +118,9 @@ class AccessReviewAuthorizer:
 
     def _judged(self, spec: SubjectAccessReviewSpec, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         key = blake2b(encode(spec), digest_size=32).digest()
-        known = self._known.get(key)
-        if known is not None:
-            if known[1] > self._clock():
-                self._known.move_to_end(key)
-                return known[0]
-            del self._known[key]
+        known = self._known[key]
+        if known is not None and known[1] > self._clock():
+            return known[0]
         return self._asked(spec, key, keep=_length(attributes) < MAX_LENGTH)
 
     async def _asked(self, spec: SubjectAccessReviewSpec, key: bytes, *, keep: bool) -> Verdict:
@@ -134,10 +130,8 @@ class AccessReviewAuthorizer:
             return Verdict(self._on_error, error=str(error))
         verdict = _verdict(answer.status)
         if keep and not verdict.error:
-            self._known[key] = verdict, self._clock() + (self._allow_seconds if verdict.allowed else self._deny_seconds)
-            self._known.move_to_end(key)
-            if len(self._known) > self._size:
-                self._known.popitem(last=False)
+            seconds = self._allow_seconds if verdict.allowed else self._deny_seconds
+            self._known.keep(key, (verdict, self._clock() + seconds))
         return verdict
 
 

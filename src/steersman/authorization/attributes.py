@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 from steersman.authentication.user import UserInfo
 from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
@@ -15,8 +17,7 @@ LONGEST_SELECTOR: Final = 4096
 TOO_LONG: Final = f"selectors of more than {LONGEST_SELECTOR} characters are not judged"
 
 
-@dataclass(frozen=True, slots=True)
-class Selectors:
+class Selectors(Struct, frozen=True):
     """What limits a list, watch or deletecollection. A selector that could not be read is empty, or holds what could be
     read of it, and its error text is kept."""
 

@@ -9,10 +9,11 @@ actions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.service_account_claims import NODE_NAME
@@ -34,6 +35,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
+from steersman.work.bounded_cache import BoundedCache
 
 _ASSOCIATED_NODE_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
 _NODE_PREFIX: Final = "system:node:"
@@ -44,8 +46,7 @@ _REMEMBERED: Final = 10_000
 """For how many users the mode that worked last is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonated:
+class Impersonated(Struct, frozen=True):
     """Who a request is made by from here on, and the right that allowed it (`constraint`; empty in the legacy mode)."""
 
     user: UserInfo
@@ -67,12 +68,12 @@ class Impersonation:
             _Mode(authorizer, "user-info", _is_other_user),
             _Mode(authorizer, "", lambda wanted, requestor: True),
         )
-        self._last: dict[str, _Mode] = {}
+        self._last: BoundedCache[str, _Mode] = BoundedCache(_REMEMBERED)
 
     async def impersonate(self, wanted: UserInfo, attributes: Attributes) -> Impersonated:
         """Who the request becomes. `attributes` is the action, with who asks. Raises StatusError: 403."""
         requestor = attributes.user.name
-        last = self._last.get(requestor)
+        last = self._last[requestor]
         refusals = []
         for mode in sorted(self._modes, key=lambda each: each is not last):
             if not mode.applies(wanted, attributes.user):
@@ -82,15 +83,9 @@ class Impersonation:
             except StatusError as refusal:
                 refusals.append(refusal)
             else:
-                self._remember(requestor, mode)
+                self._last.keep(requestor, mode)
                 return impersonated
         raise refusals[0]  # one at least, of the legacy mode, which is for everybody
-
-    def _remember(self, requestor: str, mode: _Mode) -> None:
-        self._last.pop(requestor, None)
-        if len(self._last) >= _REMEMBERED:
-            del self._last[next(iter(self._last))]
-        self._last[requestor] = mode
 
 
 def _as_it_is(attributes: Attributes) -> Attributes:

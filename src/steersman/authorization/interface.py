@@ -13,9 +13,10 @@ or, where speed does not matter, `await decide(authorizer, attributes)`.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from steersman.api.rbac.v1 import PolicyRule
 from steersman.authentication.user import UserInfo
@@ -30,8 +31,7 @@ class Decision(Enum):
     NO_OPINION = "no opinion"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A decision, why, and what went wrong on the way (empty: nothing).
 
     An error does not undo an ALLOW; together with anything else the request ends with 500.
@@ -58,8 +58,7 @@ class Authorizer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRules:
+class ResolvedRules(Struct, frozen=True):
     """What a user may do in a namespace (`SubjectRulesReviewStatus`).
 
     `incomplete` tells that there may be more; `error` holds what could not be evaluated.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from asyncio import Event
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef
 from steersman.api.rbac.v1 import Role as StoredRole
@@ -65,8 +66,7 @@ _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 _Key = tuple[str | tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Allowance:
+class _Allowance(Struct, frozen=True):
     """The objects for which a grant allows a kind of request; None: all."""
 
     names: Names
@@ -74,8 +74,7 @@ class _Allowance:
     grant: Grant
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgement:
+class _Judgement(Struct, frozen=True):
     """What holds for one kind of request: who allows it for which objects, and the verdict if nobody does."""
 
     allowances: tuple[_Allowance, ...]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from asyncio import Event
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
 from steersman.authentication.user import service_account_username
@@ -168,8 +169,7 @@ class Bindings:
         return tuple(self._wide.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """One binding that is for a user, by its subject at `place`, and the rules it gives; None: they are not there."""
 
     binding: Binding

@@ -7,10 +7,10 @@ added, nothing is removed, an object annotated with autoupdate=false is left alo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
@@ -42,8 +42,7 @@ class Operation(Enum):
     """Delete the stored object (with its uid as precondition) and create the new one: a roleRef cannot change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciled(Generic[T]):
+class Reconciled(Struct, Generic[T], frozen=True):
     """What is to be done, and the object to write. `protected` tells that it was wanted and is not allowed."""
 
     operation: Operation

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.authorization.interface import Decision
 from steersman.machinery.go.strings import to_lower
@@ -13,8 +14,7 @@ MODES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", WEBHOOK)
 """In the order in which messages list them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class Webhook(Struct, frozen=True, kw_only=True):
     """One webhook: where it is, and how it is asked. Times are in seconds; a verdict with none is not kept."""
 
     kubeconfig: str
@@ -26,8 +26,7 @@ class Webhook:
     conditions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One authorizer of the chain: `type` is one of the MODES, `name` that of its metrics."""
 
     type: str

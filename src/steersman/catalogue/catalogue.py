@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.defined_routes import DefinedRoutes
@@ -30,24 +31,21 @@ _KUBE_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?
 _STABILITY: Final = {"": 2, "beta": 1, "alpha": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class Priority:
+class Priority(Struct, frozen=True):
     """Where a group version stands in lists, as its APIService has it: higher ones first."""
 
     group: int = 1000
     version: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A group that is served, and its versions, the preferred one first."""
 
     name: str
     versions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class CatalogueEntry(Struct, frozen=True):
     """A resource that is served: what implements it, and the versions it is served in."""
 
     resource: Resource[Any]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.cel import types
 from steersman.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeclaredType:
+class DeclaredType(Struct, frozen=True, eq=False):
     """A type as a schema declares it (apiserver `cel.DeclType`).
 
     `max_elements` bounds the length of a string or bytes and the size of a list or map. It is 0 for what has no size.

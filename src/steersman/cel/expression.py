@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from steersman.cel.ast import Expr
 from steersman.cel.checker import check
@@ -17,8 +17,7 @@ from steersman.cel.sizes import Estimator, Range
 from steersman.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
+class Expression(Struct, frozen=True, eq=False):
     """An expression that was found right."""
 
     text: str

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, Object, ObjectList
-from steersman.client.errors import error_of, seconds_of, status_error
+from steersman.client.errors import error_of, ignore_not_found, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
@@ -39,8 +39,7 @@ _LONGEST_PAUSE: Final = 60
 """Seconds after which a request is sent again, if the server says more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event(Generic[T]):
+class Event(Struct, Generic[T], frozen=True):
     """What a watch tells: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
 
     type: str
@@ -83,6 +82,12 @@ class Client:
         """An object as it is now."""
         return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
+    async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
+        """Return an object as it is now, None if there is none of that name."""
+        with ignore_not_found():
+            return await self.get(resource, name, namespace)
+        return None
+
     async def list(
         self,
         resource: APIResource[T],
@@ -103,7 +108,8 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
+        data = await self._ask("GET", target, resource.accept(as_list=True))
+        return await offload_if(is_large(data), resource.decode_list, data)
 
     async def each(
         self,

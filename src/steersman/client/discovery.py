@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
@@ -14,8 +16,7 @@ from steersman.work.yielding import Turn
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Struct, frozen=True):
     """A resource in the version that its group prefers, and what can be done with it."""
 
     resource: APIResource[PartialObjectMetadata]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -17,8 +18,7 @@ class CannotSign(Exception):
     """The files hold no authority, it has expired, or the request is not signed by its own key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(Struct, frozen=True):
     """Where the certificate and key of an authority are, which may be replaced at any time, and how long what it signs
     lasts at most, in seconds."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.client.client import Client
 from steersman.client.errors import is_conflict
@@ -27,16 +27,14 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCIDR:
+class ClusterCIDR(Struct, frozen=True):
     """A range of pods' addresses, and how many bits long the network of each node's block is."""
 
     network: IPv4Network | IPv6Network
     node_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class AutoscalingSettings:
+class AutoscalingSettings(Struct, frozen=True):
     """Flags that begin with `--horizontal-pod-autoscaler-`; times are in seconds."""
 
     sync_period: float = 15.0
@@ -46,8 +44,7 @@ class AutoscalingSettings:
     initial_readiness_delay: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What controllers are told of the cluster (kube-controller-manager's flags)."""
 
     root_ca: str = ""
@@ -69,8 +66,7 @@ class Settings:
     autoscaling: AutoscalingSettings = AutoscalingSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a controller is handed: its own client, what all of them follow together, and who tells of its events."""
 
     client: Client

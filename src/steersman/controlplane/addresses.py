@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.controlplane.data_files import has_data
 from steersman.controlplane.options import Options, OptionsError
@@ -22,8 +23,7 @@ _LEAST_ADDRESSES: Final = 8
 """As upstream: the server's own address, and some for services."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a started control plane is reached, and the files that clients need."""
 
     url: str

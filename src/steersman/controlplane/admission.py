@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.always_admit import ALWAYS_ADMIT
@@ -52,8 +53,7 @@ from steersman.controlplane.options import Options
 C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(Struct, frozen=True):
     """A plugin that reads its part of --admission-control-config-file; see Declaration."""
 
     name: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
@@ -142,8 +142,7 @@ _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolic
 _BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionConfiguration:
+class AdmissionConfiguration(Struct, frozen=True):
     """By plugin its document, or the file that it is in. The methods read what the plugins take, what they do without
     one included. All raise OptionsError for a document that cannot be read or is not valid."""
 

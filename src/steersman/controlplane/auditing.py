@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Executor
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.audit.backends.backend import Backend, IgnoringErrors, Union
 from steersman.audit.backends.buffered import Batching, Buffered, Queued

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
@@ -26,6 +27,7 @@ from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.log_levels import NOTICE
 from steersman.store.store import Store
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # most servers have no webhook and no graph
     from steersman.authorization.node.graph import Graph
@@ -41,8 +43,7 @@ class _Judge(Authorizer, RuleResolver, Protocol):
     """All that are in a chain are both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(Struct, frozen=True):
     """`authorizer` judges requests, `rule_resolver` lists what a user may do, `roles` are the stored roles and
     bindings, also where RBAC judges nothing."""
 
@@ -132,7 +133,7 @@ class AuthorizerChain:
 
         logger.log(NOTICE, "found new authorization config data")
         try:
-            steps = await asyncio.to_thread(read_configuration, data, self._lasting)
+            steps = await offload_if(True, read_configuration, data, self._lasting)
             if steps == self._steps:
                 return False
             self._take(steps)

@@ -28,9 +28,12 @@ from steersman.storage.encryption.ciphers import Identity
 from steersman.storage.encryption.configuration import ConfigurationError, parse_configuration, read_file
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
 from steersman.storage.encryption.providers import Metrics, Providers
-from steersman.storage.encryption.storage import EncryptedStorage
+from steersman.storage.encryption.sealed_values import SealedValues
 from steersman.storage.encryption.transformer import Opened, Transformer
 from steersman.storage.interface import Storage
+from steersman.storage.late import Late
+from steersman.storage.mapped import MappedStorage
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -121,12 +124,14 @@ class Encryption:
         await self._following.stop()
         await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
-    def storage_of(self, resource: GroupResource, storage: Storage) -> Storage:
-        """Where the values of a resource are stored: in `storage`, sealed if the file says so."""
-        if self._follows:
-            return EncryptedStorage(storage, _Followed(self, resource))
-        transformer = self._providers.of_resource(resource)
-        return storage if transformer is None else EncryptedStorage(storage, transformer)
+    def storage_of(self, resource: GroupResource, storage: Storage, late: Late | None = None) -> Storage:
+        """Return where the values of a resource are stored: in `storage`, encrypted if the file says so.
+
+        `late` gets the subscribers that are still to be told of something.
+        """
+        followed = _Followed(self, resource) if self._follows else None
+        transformer = followed or self._providers.of_resource(resource)
+        return storage if transformer is None else MappedStorage(storage, SealedValues(transformer), late)
 
     def transformer_of(self, resource: GroupResource) -> Transformer:
         """What seals the values of a resource now."""
@@ -141,7 +146,7 @@ class Encryption:
     async def _take(self, data: bytes) -> bool:
         """Has new data count, if they can be used. Raises Unusable."""
         try:
-            providers = self._made(await asyncio.to_thread(self._parsed, data))
+            providers = self._made(await offload_if(True, self._parsed, data))
         except ConfigurationError as error:
             raise self._unusable(str(error)) from None
         try:

@@ -7,8 +7,9 @@ value that it has by default. A gate that is given another value is refused: not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.go.strings import trim_space
 
@@ -18,8 +19,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _ALL_BETA: Final = "AllBeta"
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGate:
+class FeatureGate(Struct, frozen=True):
     """A gate: its stage ("" for what is generally available), its default, and whether upstream lets it be changed."""
 
     stage: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.controlplane.resources import GROUPS
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionPriority:
+class GroupVersionPriority(Struct, frozen=True):
     """A group version; higher priorities come first, versions of one group by `version_priority`."""
 
     group: str

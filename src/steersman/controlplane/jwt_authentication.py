@@ -43,6 +43,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Egress
 from steersman.net.log_levels import NOTICE
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -138,8 +139,8 @@ class JWTAuthentication:
     async def _take(self, data: bytes) -> bool:
         """Raises Unusable."""
         try:
-            configuration = await asyncio.to_thread(read_configuration, data)
-            errors = await asyncio.to_thread(self._errors, configuration)
+            configuration = await offload_if(True, read_configuration, data)
+            errors = await offload_if(True, self._errors, configuration)
         except DecodeError as error:
             raise Unusable(f"failed to load authentication config: {error}") from None
         if errors:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from steersman.controlplane.resources import KUBE_API_GROUPS
 from steersman.registry.services import Services

@@ -18,7 +18,8 @@ from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.late import Late
-from steersman.storage.translating import TranslatingStorage
+from steersman.storage.mapped import MappedStorage
+from steersman.storage.stored_objects import StoredObjects
 from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
@@ -99,20 +100,23 @@ class Stores:
 
     def _made(self, bound: BoundResource[Any]) -> Store[Any]:
         kind = Store if bound.resource.conversion is None else ConvertingStore
-        storage = self.storage_of(bound.resource.group_resource)
+        late = self.late if bound.resource.group_resource in _JUDGED_BY else None
+        storage = self.storage_of(bound.resource.group_resource, late)
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
             self.forms[bound.resource.group_resource] = form
-            late = self.late if bound.resource.group_resource in _JUDGED_BY else None
-            storage = TranslatingStorage(storage, form, late)
+            storage = MappedStorage(storage, StoredObjects(form), late)
         store: Store[Any] = kind(bound, storage)
         store.is_apart = self._is_apart is not None and self._is_apart(bound.resource.group_resource)
         return store
 
-    def storage_of(self, resource: GroupResource) -> Storage:
-        """Where the values of a resource are stored: sealed, if they are to be."""
+    def storage_of(self, resource: GroupResource, late: Late | None = None) -> Storage:
+        """Return where the values of a resource are stored: encrypted, if they are to be.
+
+        `late` gets the subscribers that are still to be told of something.
+        """
         storage = self._storage if self._located is None else self._located(resource)
-        return storage if self._encryption is None else self._encryption.storage_of(resource, storage)
+        return storage if self._encryption is None else self._encryption.storage_of(resource, storage, late)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from steersman.kinds.kind import Kind
 from steersman.machinery.go.strings import to_lower
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(Struct, frozen=True):
     """A resource in one of the versions it is served in."""
 
     resource: Resource[Any]

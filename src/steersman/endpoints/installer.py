@@ -8,11 +8,14 @@ the path for the parameters of the template, and refuses what is not the same; o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.handlers.act import act
@@ -71,8 +74,7 @@ class Level(Enum):
         return self in (Level.OBJECT, Level.SUBRESOURCE)
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """What a method of a route does, and the verbs that allow it."""
 
     handle: Handle

@@ -7,9 +7,10 @@ refuses what the route cannot produce at all, the second understands parameters 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors.go_numbers import parse_float
 from steersman.machinery.errors.status import StatusError, not_acceptable, unsupported_media_type
@@ -41,8 +42,7 @@ META_GROUP: Final = "meta.k8s.io"
 CONFIG_GROUP: Final = "config.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(Struct, frozen=True):
     """How an answer is to look: its media type, whether pretty, and as which kind (`as_kind` "" is the object itself).
 
     `as_version` is that of meta.k8s.io, v1 or v1beta1; of pages that of config.k8s.io.
@@ -57,8 +57,7 @@ class Representation:
 PLAIN_JSON: Final = Representation()
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
+class _Clause(Struct, frozen=True):
     media: str
     parameters: tuple[tuple[str, str], ...]
     quality: float

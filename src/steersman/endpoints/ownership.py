@@ -152,24 +152,24 @@ def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     return VersionConverter(kind.api_version, versions, convert)
 
 
-def _manager(request: Request, given: str) -> str:
-    return manager_name(given, request.headers.get("user-agent", ""))
-
-
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
-    fields = field_manager(scope, request.action.subresource)
+    subresource = request.action.subresource
+    fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, obj, None):
         return []
-    return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
+    written = obj if scope.other is None else _by_hub(scope, obj)
+    return fields.create(written, manager_name(given, request.headers.get("user-agent", "")), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
-    fields = field_manager(scope, request.action.subresource)
+    subresource = request.action.subresource
+    fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, new, old):
         return []
-    return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
+    written = new if scope.other is None else _by_hub(scope, new)
+    return fields.update(written, old, manager_name(given, request.headers.get("user-agent", "")), times.now())
 
 
 def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
@@ -192,12 +192,15 @@ def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObj
 
 def _by_hub(scope: Scope, obj: Any) -> Any:
     """An object as sent as it looks after its way to the stored version and back, which is what is looked at."""
-    return scope.other.from_hub(scope.other.to_hub(obj)) if scope.other else obj
+    assert scope.other is not None
+    return scope.other.from_hub(scope.other.to_hub(obj))
 
 
 def own_action(request: Request, kind: Kind[Any], obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
-    return _action_manager(kind, request.action.subresource).create(obj, _manager(request, given), times.now())
+    return _action_manager(kind, request.action.subresource).create(
+        obj, manager_name(given, request.headers.get("user-agent", "")), times.now()
+    )
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +220,9 @@ def own_view(
     its own already."""
     show_in_view(scope, parent, before)
     if not is_applied:
-        view.metadata.managed_fields = _view_manager(kind).update(view, before, _manager(request, given), times.now())
+        view.metadata.managed_fields = _view_manager(kind).update(
+            view, before, manager_name(given, request.headers.get("user-agent", "")), times.now()
+        )
 
 
 def own_by_view(scope: Scope, parent: Any, view: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.admission.interface import Chain
 from steersman.api.meta.v1 import ObjectMeta
@@ -33,8 +34,7 @@ else:
     C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class Shared(Struct, frozen=True, kw_only=True):
     """What all resources of a server share."""
 
     admission: Chain

@@ -7,14 +7,14 @@ and the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, Operation
+from steersman.admission.interface import CREATE, UPDATE, KnownNamespace, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
@@ -75,9 +75,9 @@ class Write(Generic[C]):
         if self.request.audit is not None:
             await offload(self.request.audit.patch, self.data)
 
-    async def answer(self, item: Item, code: int = 200) -> Response:
+    def answer(self, item: Item, code: int = 200) -> Awaitable[Response]:
         """The object that was written, as the client wants it."""
-        return await item_response(self.scope, self.request, item, self.wanted, code)
+        return item_response(self.scope, self.request, item, self.wanted, code)
 
 
 async def parse(
@@ -95,7 +95,7 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    options = await offload_if(request.has_long_query, options_of, request)
+    options = await offload_if(True, options_of, request) if request.has_long_query else options_of(request)
     if is_large_body(scope, request, data, media):
         mark_large()
     ctx = scope.context(request, dry_run=bool(options.dry_run))
@@ -111,7 +111,7 @@ async def store_new(write: Write[Creater], obj: Any) -> Item:
         record.obj, record.name = obj, obj.metadata.name
         await chain.validate(record)
 
-    return await write.scope.storage.create(write.ctx, record.obj, check if chain.handles(CREATE) else None)
+    return await write.scope.storage.create(write.ctx, record.obj, check)
 
 
 async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
@@ -120,12 +120,18 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     Without `may_create` it is stored anew only where the kind may be created this way.
     """
     chain, action = write.scope.shared.admission, write.request.action
+    namespace: KnownNamespace | None = None
 
     async def make(old: Any | None) -> Any:
-        return (await admitted(write, await prepare(old), old)).obj
+        nonlocal namespace
+        record = await admitted(write, await prepare(old), old)
+        namespace = record.namespace
+        return record.obj
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(write.admission(UPDATE, new, old))
+        record = write.admission(UPDATE, new, old)
+        record.namespace = namespace
+        await chain.validate(record)
 
     change = Change(
         make,
@@ -133,7 +139,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
         action.subresource,
         may_create=may_create,
         check_create=_creation(write),
-        check_update=check if chain.handles(UPDATE) else None,
+        check_update=check,
     )
     return await write.scope.storage.update(write.ctx, action.name, change)
 
@@ -169,8 +175,6 @@ def _creation(write: Write) -> CheckCreate:
         verdict = await decide(write.scope.shared.authorizer, attributes)
         if not verdict.allowed:
             raise forbidden_error(attributes, verdict.reason)
-        chain = write.scope.shared.admission
-        if chain.handles(CREATE):
-            await chain.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
+        await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
 
     return check

@@ -7,8 +7,9 @@ wants, but for those that are held by a bound of theirs, and all of them togethe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 LEAST_TARGET: Final = 0.001
 """What a level counts as wanting that wants less."""
@@ -19,8 +20,7 @@ class Unsolvable(ValueError):
     """No allocation keeps all bounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What a level wants (`target`), and the least and the most that it may get, in seats."""
 
     target: float

@@ -21,6 +21,7 @@ from steersman.flowcontrol.retry_after import RefusedRequests
 from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
 from steersman.flowcontrol.watch_tracker import WatchTracker
 from steersman.machinery.identity.action import Action
+from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class Fairness:
         self.levels: dict[str, Level] = {}
         self._schemas: list[Schema] = []
         self._matchers = Matchers(())
-        self.flows: dict[FlowKey, Flow] = {}
+        self.flows: BoundedCache[FlowKey, Flow] = BoundedCache(_KEPT)
         """Those of the requests of late."""
         self.watches = WatchTracker()
         self.refused = RefusedRequests(wall_clock)
@@ -122,15 +123,13 @@ class Fairness:
     def flow(self, user: str, groups: tuple[str, ...], action: Action, path: str | None) -> Flow:
         """The flow of a request; `path` is that of one that is about no resource, else None."""
         key = (user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource, path)
-        return self.flows.get(key) or self.find(key, Digest(user, groups, action, path))
+        return self.flows[key] or self.find(key, Digest(user, groups, action, path))
 
     def find(self, key: FlowKey, digest: Digest) -> Flow:
         """The flow of a request of which it is not remembered, under its key."""
         found = self._match(digest)
         if _is_short(key):
-            if len(self.flows) >= _KEPT:
-                del self.flows[next(iter(self.flows))]
-            self.flows[key] = found
+            self.flows.keep(key, found)
         return found
 
     def _match(self, digest: Digest) -> Flow:
@@ -176,7 +175,7 @@ class Fairness:
         shares = sum(shares_of(level.configuration.spec) for level in kept.values())
         for level in kept.values():
             level.set_limits(limits_of(level.configuration.spec, self._seats, shares))
-        self.flows.clear()
+        self.flows.forget()
         self.share_out()
         return findings
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration, PriorityLevelConfigurationSpec
 from steersman.flowcontrol.counts import SchemaCounts
@@ -23,8 +24,7 @@ _MOST_SCHEMAS: Final = 2_000
 """Flow schemas of which counts are kept, beside those that have requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """In seats: a level's own part, and the least and the most that sharing may make of it."""
 
     nominal: int = 0

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from steersman.flowcontrol.demand import State
 from steersman.flowcontrol.seat_seconds import SCALE, seat_seconds
@@ -31,8 +31,7 @@ _KEPT: Final = 1024
 """Queues below this index stay when they are empty; of ten million those alone are there that are used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queuing:
+class Queuing(Struct, frozen=True):
     """How a level queues: `queues` of at most `length` requests, of which a flow may use `hand`.
 
     No queues: what finds no seat is refused. `exempt`: there is a seat for everybody.

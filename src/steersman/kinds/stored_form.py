@@ -59,7 +59,8 @@ class StoredForm:
         """The version that is written now."""
         self._find = find
         self._versions: dict[str, StoredVersion | None] = {kind.api_version: StoredVersion(kind, _same, _same)}
-        self._own = kind.prefix
+        self.prefix: Final = kind.prefix
+        """The beginning of every value."""
         self.writes_own = self._writes_own()
         """Whether values are stored as they are, now."""
 
@@ -92,7 +93,7 @@ class StoredForm:
 
     def is_own(self, stored: bytes) -> bool:
         """Whether what is stored is a value as it is: it begins as one."""
-        return stored.startswith(self._own)
+        return stored.startswith(self.prefix)
 
     def value(self, stored: bytes) -> bytes:
         """The value of what is stored in any form, with the defaults of its version; members that nobody knows are left

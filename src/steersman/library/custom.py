@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from steersman.apiextensions.custom_resource import resource_of
 from steersman.apiextensions.declared import Declared, read_declared

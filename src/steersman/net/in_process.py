@@ -92,8 +92,9 @@ class InProcessClient:
 def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
     """Headers that say how long the body is, as those of any client do."""
     given = tuple(headers)
-    if any(name == "content-length" for name, _ in given):
-        return given
+    for name, _ in given:
+        if name == "content-length":
+            return given
     return (*given, ("content-length", str(length)))
 
 
@@ -122,6 +123,7 @@ class _Exchange:
         "_sink",
         "_writers",
         "buffered",
+        "closed",
         "ended",
         "gone",
         "loop",
@@ -138,6 +140,8 @@ class _Exchange:
         self.buffered = 0
         self.ended = False
         self.gone = False
+        self.closed = False
+        """Whether nothing more can be written: what has been is the client's, whenever it reads that."""
         self.responded = False
         # not the ClientResponse, which knows this exchange: only the collector would free that circle
         self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = self.loop.create_future()
@@ -151,13 +155,8 @@ class _Exchange:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can be written."""
-        return self.ended or self.gone or self._error
-
-    @property
-    def closed(self) -> bool:
-        """The same: what the handler has written is the client's, whenever it reads it."""
-        return self.over
+        """Return True if nothing more can be written, as `closed` says."""
+        return self.closed
 
     # The handler's side
 
@@ -180,7 +179,7 @@ class _Exchange:
         if not self._head.done():
             self._head.set_result((response.status, response.headers))
         if self._no_body:
-            self.ended = True
+            self.ended = self.closed = True
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
         elif isinstance(body, (bytes, list, tuple)):
@@ -196,25 +195,28 @@ class _Exchange:
 
     def write(self, data: bytes) -> None:
         """Queues a piece of the body."""
-        if self.over or not data:
+        if self.closed or not data:
             return
         self._pieces.append(data)
         self.buffered += len(data)
-        self._wake_reader()
+        if self._reader is not None:
+            self._wake_reader()
 
     def end(self) -> None:
         """Ends the body."""
-        if not self.over:
-            self.ended = True
-            self._close_sink()
-            self._wake_reader()
+        if not self.closed:
+            self.ended = self.closed = True
+            if self._sink is not None:
+                self._close_sink()
+            if self._reader is not None:
+                self._wake_reader()
             tell_over(self.request)
 
     def abort(self) -> None:
         """Cuts the response off."""
-        if self.over:
+        if self.closed:
             return
-        self._error = True
+        self._error = self.closed = True
         if not self._head.done():
             self._head.set_exception(BodyAborted("the handler gave no answer"))
         self._close_sink()
@@ -252,7 +254,7 @@ class _Exchange:
             await self._reader
         piece = self._pieces.popleft()
         self.buffered -= len(piece)
-        if self.buffered <= _LITTLE:
+        if self._writers and self.buffered <= _LITTLE:
             self._wake_writers()
         return piece
 
@@ -261,7 +263,7 @@ class _Exchange:
         if self.gone:
             return
         unfinished = not self.ended
-        self.gone = True
+        self.gone = self.closed = True
         self._pieces.clear()
         self.buffered = 0
         tell_over(self.request)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Bounds of a server: sizes in bytes, times in seconds. The defaults follow Go's net/http and kube-apiserver."""
 
     max_connections: int = 0

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
+
 
 class BodyTooLarge(Exception):
     """The request's body is longer than the reader allows."""
@@ -52,8 +54,7 @@ class Headers(dict[str, str]):
         return ", ".join(self.get_all(name))
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """Who is at the other end of a connection. `certificate` is its TLS certificate as DER, if it gave one.
 
     If TLS has verified that, `authorities` are those that vouch for it, up to one that is trusted; if TLS only asks

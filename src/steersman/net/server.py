@@ -7,8 +7,9 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
 from steersman.net.connection import Connection, Core
@@ -31,8 +32,7 @@ _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _PLAIN_HTTP: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """A look inside a server. All but `open_*` and `running` count since it was made."""
 
     open_http1: int

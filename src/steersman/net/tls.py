@@ -11,10 +11,11 @@ import os
 import ssl
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.net.ascii import lower
 from steersman.net.asked_tls import AskingTLS, asking_context
@@ -29,8 +30,7 @@ HTTP2: Final = ("h2", "http/1.1")
 """What is spoken with clients, the first that they know too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Struct, frozen=True):
     """A certificate chain and its key, as PEM files, and the server names they are for.
 
     Without names, the certificate's own are used. `*.example.org` stands for one label.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
@@ -42,8 +43,7 @@ _PROBES: Final = (STARTUP, LIVENESS, READINESS)
 _ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(Struct, frozen=True):
     """Times are in seconds."""
 
     runs_for: float | None = None

@@ -7,8 +7,10 @@ how often a probe has failed in a row, since when it tries something. Times are 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
@@ -82,8 +84,7 @@ class Stop(NamedTuple):
     """Whether a hook that failed was told of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Of one container."""
 
     pulls: Pulls | None = None
@@ -119,8 +120,7 @@ def _is_configured(_: AnyContainer) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a pod runs."""
 
     host_ips: Sequence[str]

@@ -7,14 +7,15 @@ was asked for is either given (`PodResizeInProgress`, until it is in effect) or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import pod_requests, requests_of_spec
 from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.values.conditions import without_conditions
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.pod_level import allocated_of, differs, limits_in, resources_of
 
@@ -26,8 +27,7 @@ _AGAIN: Final = 30.0
 """Seconds after which what was put off is looked at again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What a node has for its pods, and who the others are."""
 
     allocatable: Mapping[str, str]
@@ -168,7 +168,7 @@ def _condition(
 
 
 def _put(status: PodStatus, type_: str, condition: PodCondition | None) -> None:
-    others = [each for each in status.conditions if each.type != type_]
+    others = without_conditions(status.conditions, type_)
     status.conditions = others if condition is None else [condition, *others]
 
 

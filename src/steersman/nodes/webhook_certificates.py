@@ -11,7 +11,7 @@ from typing import Final
 from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignore_not_found, is_already_exists
 from steersman.client.resources import (
     API_SERVICES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -63,13 +63,10 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
     hosts = [each for each in flags.get("host", "").split(",") if each]
     if not name or not hosts or len(hosts) > _MOST_HOSTS:
         raise ValueError("flags --secret-name and --host are wanted")
-    try:
+    with ignore_not_found():
         if not (await client.get(SECRETS, name, namespace)).data.get(flags.get("ca-name", "ca")):
             raise ValueError("got secret, but it did not contain a 'ca' key")
         return
-    except StatusError as error:
-        if not is_not_found(error):
-            raise
     from steersman.nodes.certificates import certificates_of  # most clusters make none
 
     authority, certificate, key = certificates_of(hosts)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from steersman.registry.services import Services
 from steersman.rest.resource import OtherVersion, Resource
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of a group; of one group's the one of the highest priority comes first, as its APIService has it."""
 
     name: str
     priority: int = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnRequest:
+class OnRequest(Struct, frozen=True, kw_only=True):
     """What `--runtime-config` can turn on in a group."""
 
     older_versions: Mapping[str, tuple[OtherVersion, ...]] = field(default_factory=dict)
@@ -28,8 +27,7 @@ class OnRequest:
     """Those of which no version is served by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class APIGroup:
+class APIGroup(Struct, frozen=True, kw_only=True):
     """A group as this server serves it; higher priorities come first. Alpha and beta versions are off by default."""
 
     name: str

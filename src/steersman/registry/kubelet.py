@@ -5,6 +5,7 @@ Follows pkg/kubelet/client (NodeConnectionInfoGetter) and the --kubelet-* flags.
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from steersman.api.core.v1 import Node
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
+from steersman.work.followed_files import FollowedFiles
 
 if TYPE_CHECKING:  # a server without nodes and pods asks nobody
     from steersman.net.client.egress import Dial
     from steersman.net.client.transport import Nearby, Transport, Way
+
+logger = logging.getLogger(__name__)
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -39,9 +43,7 @@ class KubeletConnection:
     """How kubelets are reached that are not on the network."""
     leave: Dial | None = None
     """How connections to the others leave, where that is not as usual."""
-    _contexts: dict[tuple[bool, Protocols], tuple[tuple[float, ...], ssl.SSLContext]] = field(
-        default_factory=dict, repr=False
-    )
+    _contexts: dict[tuple[bool, Protocols], FollowedFiles[ssl.SSLContext]] = field(default_factory=dict, repr=False)
     _transports: dict[bool, Transport] = field(default_factory=dict, repr=False)
 
     def host(self, node: Node) -> str:
@@ -78,21 +80,18 @@ class KubeletConnection:
 
     def _tls(self, verify: bool, protocols: Protocols) -> ssl.SSLContext:
         try:
-            stamp = tuple(
-                os.stat(name).st_mtime
-                for name in (self.client_certificate, self.client_key, self.certificate_authority if verify else "")
-                if name
-            )
-            key = (verify, protocols)
-            kept = self._contexts.get(key)
-            if kept is None or kept[0] != stamp:
-                kept = self._contexts[key] = stamp, self._load(protocols, verify=verify)
+            contexts = self._contexts.get((verify, protocols))
+            if contexts is None:
+                names = self.client_certificate, self.client_key, self.certificate_authority if verify else ""
+                contexts = self._contexts[verify, protocols] = FollowedFiles(
+                    [each for each in names if each], partial(self._load, protocols, verify=verify), _refused
+                )
+            return contexts.current()
         except ssl.SSLError:
             raise plain_internal("tls: the certificates or keys for kubelets cannot be used") from None
         except OSError as error:
             why = to_lower(os.strerror(error.errno or 0))
             raise plain_internal(f"open {error.filename or 'the files for kubelets'}: {why}") from None
-        return kept[1]
 
     def _load(self, protocols: Protocols, *, verify: bool) -> ssl.SSLContext:
         context = client_context(protocols, insecure=not verify)
@@ -101,6 +100,10 @@ class KubeletConnection:
         if self.client_certificate:
             context.load_cert_chain(self.client_certificate, self.client_key)
         return context
+
+
+def _refused(error: Exception) -> None:
+    logger.error("the files for kubelets cannot be used, and those before them count: %s", error)
 
 
 @cache

@@ -6,9 +6,10 @@ Nothing above or below is handed services; stores, routes and computed kinds fin
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
+
+from msgspec import Struct
 
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
@@ -25,8 +26,7 @@ Connect = Callable[[Context, str, Any], Awaitable[Any]]
 response."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundResource(Generic[T]):
+class BoundResource(Struct, Generic[T], frozen=True):
     """A Resource, and its parts as one server uses them; see the fields of Resource and Subresource."""
 
     resource: Resource[T]

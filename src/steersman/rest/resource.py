@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import is_built_in
@@ -23,8 +24,7 @@ KEYS: Final = "/registry"
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a Table after Name. `cell` gives the text or number for an object; `priority` 1 is shown by -o wide.
 
     `format` and `type` are OpenAPI's. `cell=None` stands for the age of the object.
@@ -50,8 +50,7 @@ NAME: Final = Column("Name", name_of, format="name")
 AGE: Final = Column("Age", None)
 
 
-@dataclass(frozen=True, slots=True)
-class OtherVersion:
+class OtherVersion(Struct, frozen=True):
     """Another version (or group) that serves the same stored objects.
 
     `to_hub` and `from_hub` convert between its objects and the resource's own; `hub_default` fills in the defaults of
@@ -95,8 +94,7 @@ def _same(obj: Any) -> Any:
     return obj
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subresource(Generic[S]):
+class Subresource(Struct, Generic[S], frozen=True, kw_only=True):
     """Something below an object, e.g. `status` or `scale`.
 
     Exactly one of these makes it work:
@@ -157,8 +155,7 @@ class ObjectView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource(Generic[T, S]):
+class Resource(Struct, Generic[T, S], frozen=True, kw_only=True):
     """Everything about one resource that the server needs to serve it.
 
     `kind` is that of the hub (= storage) version. `S` is what it uses of the rest of the server: `rest.bound.bind`

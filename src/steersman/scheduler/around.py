@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Final
 
 from steersman.api.apps import v1 as apps
@@ -21,6 +21,7 @@ from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_d
 from steersman.scheduler.demand.spread import selector_of_owners
 from steersman.scheduler.demand.weight import MOST_LABELS, is_heavy
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 
 _MOST_KNOWN: Final = 4096
@@ -39,8 +40,8 @@ class Demands:
         self._controllers.on_change(self._changed)
         self._replica_sets.on_change(self._set_changed)
         self._stateful_sets.on_change(self._set_changed)
-        self._alike: OrderedDict[object, Selector] = OrderedDict()
-        self._demands: OrderedDict[bytes, Demand] = OrderedDict()
+        self._alike: BoundedCache[Hashable, Selector] = BoundedCache(_MOST_KNOWN)
+        self._demands: BoundedCache[bytes, Demand] = BoundedCache(_MOST_KNOWN)
 
     async def synced(self) -> None:
         """Returns once all that matters is known."""
@@ -50,14 +51,14 @@ class Demands:
         await self._stateful_sets.synced()
 
     def _changed(self, old: object, new: object) -> None:
-        self._alike.clear()
+        self._alike.forget()
 
     def _set_changed(
         self, old: apps.ReplicaSet | apps.StatefulSet | None, new: apps.ReplicaSet | apps.StatefulSet | None
     ) -> None:
         """Selectors of sets do not change: only what comes or goes matters, and not each status."""
         if old is None or new is None:
-            self._alike.clear()
+            self._alike.forget()
 
     async def of(self, pod: core.Pod) -> Demand:
         """The demands of a pod; those of a heavy one are read beside the loop, and not remembered. Raises SelectorError
@@ -66,13 +67,10 @@ class Demands:
         if is_heavy(pod):
             return await offload_if(True, read_demand, pod, around, pod.metadata.uid.encode())
         key = demand_key(pod, around)
-        found = self._demands.get(key)
+        found = self._demands[key]
         if found is None:
-            found = self._demands[key] = read_demand(pod, around, key)
-            if len(self._demands) > _MOST_KNOWN:
-                self._demands.popitem(last=False)
-        else:
-            self._demands.move_to_end(key)
+            found = read_demand(pod, around, key)
+            self._demands.keep(key, found)
         return found
 
     def around(self, pod: core.Pod) -> Around:
@@ -87,15 +85,13 @@ class Demands:
         metadata = pod.metadata
         owner = next((each for each in metadata.owner_references if each.controller), None)
         key = metadata.namespace, frozenset(metadata.labels.items()), None if owner is None else owner.uid
-        found = self._alike.get(key)
+        found = self._alike[key]
         if found is None:
             services = self._services.list(metadata.namespace)
             of_owner = None if owner is None else self._owner_selector(metadata.namespace, owner)
             found = selector_of_owners(services, of_owner, pod)
             if len(metadata.labels) <= MOST_LABELS:
-                self._alike[key] = found
-            if len(self._alike) > _MOST_KNOWN:
-                self._alike.popitem(last=False)
+                self._alike.keep(key, found)
         return found
 
     def _owner_selector(self, namespace: str, owner: OwnerReference) -> Selector | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
@@ -33,8 +34,7 @@ _EARLY: Final = "not found"
 """What upstream says in place of what came of making room, where a pod was rejected before any node was looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """The node that a pod is to have, and what has to be written for its volumes and claims before."""
 
     node: NodeInfo
@@ -44,8 +44,7 @@ class Placed:
     """Of the pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
+class Unplaced(Struct, frozen=True):
     """Why a pod gets no node now."""
 
     message: str

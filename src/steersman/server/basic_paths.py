@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +28,7 @@ from steersman.net.message import Response
 from steersman.server.health import HealthChecks
 from steersman.server.server import Server
 from steersman.server.version import version_info
+from steersman.work.offloading import offload_if
 from steersman.work.yielding import unhurried
 
 _METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
@@ -124,4 +124,4 @@ async def _openid(media: str, make: Callable[[], bytes], max_age: Callable[[], i
     if accept and not {media, "*/*"} & set(accepted):
         return error_response(request, route_not_acceptable((media,)))
     cache = ("cache-control", f"public, max-age={max_age()}")
-    return Response(200, [("content-type", media), cache], await asyncio.to_thread(make))
+    return Response(200, [("content-type", media), cache], await offload_if(True, make))

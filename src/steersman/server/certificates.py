@@ -15,13 +15,13 @@ import json
 import logging
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.private_files import make_folders, read_own, set_aside, warn_of_access, write_whole
@@ -60,8 +60,7 @@ class CertificateError(Exception):
     """An authority in the folder that cannot be used; its files were left as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
+class CertificateFiles(Struct, frozen=True):
     """Where the certificates and keys are, all PEM; key files can be read by their owner only."""
 
     folder: Path
@@ -103,8 +102,7 @@ class _Note(msgspec.Struct, forbid_unknown_fields=True):
     digests: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
+class _Identity(Struct, frozen=True):
     """A certificate with its key."""
 
     certificate: Certificate

@@ -6,6 +6,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
 from steersman.authorization.interface import Authorizer
@@ -85,8 +87,7 @@ class Config:
         return CompletedConfig(metrics=RequestMetrics(registry), **values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletedConfig:
+class CompletedConfig(Struct, frozen=True, kw_only=True):
     """A configuration that nothing is missing from; see Config."""
 
     authenticator: Authenticator

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.catalogue.catalogue import Group
 from steersman.endpoints.compression import compressed
@@ -41,8 +42,7 @@ _AGGREGATED_HEAD: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Documents:
+class _Documents(Struct, frozen=True):
     """/api or /apis at one revision of the catalogue: the plain document, and the aggregated one, encoded."""
 
     revision: int

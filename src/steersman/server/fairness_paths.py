@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
+from steersman.work.offloading import offload_if
 
 _ROOT: Final = "/debug/api_priority_and_fairness"
 _FEW: Final = 200
@@ -42,7 +42,7 @@ def install_fairness_paths(server: Server, fairness: Fairness) -> None:
 
 async def _dump(rows: Iterable[Row]) -> Response:
     found = await taken(rows)
-    text = table(found) if len(found) <= _FEW else await asyncio.to_thread(table, found)
+    text = table(found) if len(found) <= _FEW else await offload_if(True, table, found)
     return Response(200, [TEXT_TYPE], text.encode("utf-8", "surrogateescape"))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text
@@ -21,8 +22,7 @@ Check = Callable[[], str | Awaitable[str | None] | None]
 """None if all is well, else what is wrong; that goes to the log, not to the client. It may have to ask somebody."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """A named check."""
 
     name: str

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.arrival import Arrival
-from steersman.endpoints.filters.wait_group import WaitGroup
+from steersman.endpoints.filters.lifetime import WaitGroup
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -44,8 +45,7 @@ _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalAddress:
+class ExternalAddress(Struct, frozen=True):
     """Where others reach a server; as text HOST:PORT."""
 
     host: str

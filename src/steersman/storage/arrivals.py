@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from steersman.storage.interface import Answered, Storage, StorageUnavailable
+from steersman.work.yielding import in_turns
 
 logger = logging.getLogger(__name__)
 
@@ -146,13 +147,12 @@ def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
     """Let requests go on, few of many in one turn of the loop, and forget them."""
     waiting = arrivals[::-1]
     arrivals.clear()
-    _let_few_go(waiting, newest)
 
+    def let_few_go() -> bool:
+        for _ in range(min(_WOKEN, len(waiting))):
+            arrival = waiting.pop()
+            if not arrival.done():
+                arrival.set_result(newest)
+        return bool(waiting)
 
-def _let_few_go(waiting: list[asyncio.Future[int]], newest: int) -> None:
-    for _ in range(min(_WOKEN, len(waiting))):
-        arrival = waiting.pop()
-        if not arrival.done():
-            arrival.set_result(newest)
-    if waiting:
-        asyncio.get_running_loop().call_soon(_let_few_go, waiting, newest)
+    in_turns(let_few_go, 0.0)

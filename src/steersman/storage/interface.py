@@ -180,9 +180,11 @@ class Storage(Protocol):
     refusals: Account
     """What it refuses, for the log, a metric and `/readyz`."""
 
-    seals: bool
-    """Whether values lie there otherwise than they are given, encrypted or in another form: then any verb may raise
-    Unreadable or Undecodable, and writes Unwritable."""
+    @property
+    def seals(self) -> bool:
+        """True if values lie there otherwise than they are given, encrypted or in another form: then any verb may raise
+        Unreadable or Undecodable, and writes Unwritable."""
+        ...
 
     async def is_stale(self, key: str) -> bool:
         """Whether the value is to be written anew though it does not change, as it would be encrypted otherwise now,

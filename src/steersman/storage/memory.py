@@ -6,9 +6,9 @@ import asyncio
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
+from msgspec import Struct
 from sortedcontainers import SortedList
 
 from steersman.machinery.values import times
@@ -38,8 +38,7 @@ _REPLAY_SLICE = 500
 _CLOSED = "the store is closed"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What a store held at a moment, to be brought back in the same store."""
 
     values: dict[str, KeyValue]
@@ -174,7 +173,9 @@ class MemoryStorage:
         previous = self._expect(key, expected_revision)
         del self._values[key]
         self._keys.remove(key)
-        return self._commit(Event(self._revision + 1, key, None, previous))
+        event = Event(self._revision + 1, key, None, previous)
+        self._commit_all((event,))
+        return event
 
     def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
         """See interface.OwnStorage."""
@@ -204,9 +205,7 @@ class MemoryStorage:
         self._values[current.key] = current
         if ttl:
             heapq.heappush(self._expiries, (self._clock() + ttl, current.key, current.mod_revision))
-        return self._commit(Event(current.mod_revision, current.key, current, previous))
-
-    def _commit(self, event: Event) -> Event:
+        event = Event(current.mod_revision, current.key, current, previous)
         self._commit_all((event,))
         return event
 

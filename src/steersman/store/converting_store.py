@@ -8,10 +8,12 @@ entry; a read of one object asks again, as upstream's.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.open import OpenKind, OpenObject
@@ -119,7 +121,7 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _listed(self, ctx: Context, options: ListOptions) -> Listing:
         listing = await super().list(ctx, options)
-        return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items))
+        return dataclasses.replace(listing, items=await self.converted(self._kind_of(ctx), listing.items))
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
@@ -163,7 +165,7 @@ class ConvertingStore(Store[OpenObject]):
         converting = ConvertingSink(self, kind, accept, sink)
         name = options.field_selector.requires_exact_match("metadata.name")
         by_name = fields.one_term_equal_selector("metadata.name", name) if name else fields.Selector()
-        everything = replace(options, label_selector=labels.Selector(), field_selector=by_name)
+        everything = dataclasses.replace(options, label_selector=labels.Selector(), field_selector=by_name)
         start = converting.begun(await watch(self, ctx, everything, converting, None))
         if start.initial is not None:
             try:

@@ -49,10 +49,6 @@ class StoredObjects(CachedObjects[T]):
         value = await self.encoded(ctx, obj)
         return await offload(self.kind.present, value, revision)
 
-    def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
-        """Stores a new value; None if the key is taken."""
-        return committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
-
     def replace(self, key: str, value: bytes, revision: int) -> Awaitable[KeyValue | None]:
         """Stores a value instead of the one of this revision."""
         return committed(self.storage.update(key, value + b"\n", expected_revision=revision, ttl=self.ttl))

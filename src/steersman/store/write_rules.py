@@ -36,15 +36,11 @@ class WriteRules(Generic[T]):
     kind: Kind[T]
     strategy: Strategy[T]
 
-    def namespace(self, ctx: Context) -> str:
-        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
-        return ctx.action.namespace if self.resource.namespaced else ""
-
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
         strategy = self.strategy
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        metadata.match_namespace(meta, self.namespace(ctx))
+        metadata.match_namespace(meta, ctx.action.namespace if self.resource.namespaced else "")
         strategy.prepare_for_create(ctx, obj)
         is_last = strategy.judges_metadata_last(ctx)
         found = [] if is_last else list(self._validate_new_metadata(obj, meta))
@@ -69,7 +65,7 @@ class WriteRules(Generic[T]):
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
         """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
-        metadata.match_namespace(new.metadata, self.namespace(ctx))
+        metadata.match_namespace(new.metadata, ctx.action.namespace if self.resource.namespaced else "")
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
         metadata.keep_system_fields(new.metadata, old.metadata)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from steersman.api.admissionregistration import v1 as admissionregistration
 from steersman.api.apiextensions import v1 as apiextensions
@@ -31,8 +32,7 @@ _ITSELF: Final = ("default", "kubernetes")
 _OWN_HOST: Final = "kubernetes.default.svc"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(Struct, frozen=True):
     """Where a webhook is. `service` is (namespace, name); without one there is a `url`."""
 
     ca_bundle: bytes = b""

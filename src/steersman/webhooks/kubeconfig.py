@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import logging
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.scalars import Wire
 from steersman.machinery.codec.configuration import Document, read_document
@@ -24,6 +25,9 @@ from steersman.machinery.private_files import read_bounded, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
+from steersman.work.followed_files import FollowedFiles
+
+logger = logging.getLogger(__name__)
 
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -112,8 +116,7 @@ _NOT_SUPPORTED: Final[dict[type, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Kubeconfig:
+class _Kubeconfig(Struct, frozen=True):
     """A kubeconfig, its items by their names."""
 
     clusters: Mapping[str, _Cluster]
@@ -126,8 +129,7 @@ class KubeconfigError(ValueError):
     """A kubeconfig that cannot be used; the text is upstream's where it has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Another server: where it is, and who this one is to it."""
 
     url: str
@@ -157,8 +159,7 @@ class Endpoint:
         return f"{scheme}://{self.user_shown}{rest}"
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """Who this server is to another one, where that is said apart from where that is."""
 
     credentials: Callable[[], str]
@@ -376,16 +377,32 @@ def client_tls(
 
 def _credentials(user: _AuthInfo, kubeconfig: Path) -> Callable[[], str]:
     if user.token_file:
-        path = kubeconfig.absolute().parent / user.token_file
-        return lambda: f"Bearer {_token_in(path)}"
+        return _TokenFile(kubeconfig.absolute().parent / user.token_file)
     header = f"Bearer {user.token}" if user.token else ""
     if not header and (user.username or user.password):
         header = f"Basic {base64.b64encode(f'{user.username}:{user.password}'.encode()).decode()}"
     return lambda: header
 
 
+class _TokenFile:
+    """The header with the token in a file, which is read anew when it has changed, as client-go does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._header: FollowedFiles[str] | None = None
+
+    def __call__(self) -> str:
+        """Return the header. Raises OSError if there has been no token in the file yet."""
+        if self._header is None:
+            self._header = FollowedFiles([str(self._path)], lambda: f"Bearer {_token_in(self._path)}", self._refused)
+        return self._header.current()
+
+    def _refused(self, error: Exception) -> None:
+        logger.error("Unable to rotate token: %s", error)
+
+
 def _token_in(path: Path) -> str:
-    """Raises OSError if there is no token in the file."""
+    """Return the token in a file. Raises OSError if there is none."""
     try:
         token = trim_space(read_bounded(path).decode("ascii"))
     except UnicodeDecodeError:

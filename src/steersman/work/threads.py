@@ -408,10 +408,37 @@ class WorkerThreads:
             raise _GivenUp
 
 
-class _Interpreter:
-    """How the interpreter is set while threads work, and what is done once they rest.
+class _SwitchInterval:
+    """The interpreter's switch interval, short while worker threads of any server in this process work."""
 
-    Threads give it up more often. Garbage is collected only at good moments until the worker threads have rested: a
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._working = 0
+        self._usual = 0.0
+
+    def shorten(self) -> None:
+        """Count one more thread that works."""
+        with self._lock:
+            self._working += 1
+            if self._working == 1:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(_SWITCH_INTERVAL)
+
+    def restore(self) -> None:
+        """Count one thread less; the last restores the interval."""
+        with self._lock:
+            self._working -= 1
+            if not self._working:
+                sys.setswitchinterval(self._usual)
+
+
+_switch_interval: Final = _SwitchInterval()
+
+
+class _Interpreter:
+    """Garbage collection while the threads of one server work, and what is done once they rest.
+
+    Garbage is collected only at good moments until the worker threads have rested: a
     collection walks all that has been made since the last one and is still alive, with the interpreter held. Worker
     threads make nothing that has cycles, and so nothing that needs one.
     """
@@ -419,7 +446,6 @@ class _Interpreter:
     def __init__(self) -> None:
         self._lock = Lock()
         self._working = 0
-        self._interval = 0.0
         self._holds_collection = False
         self._collected = self._looked = 0.0
         self._ended = self._trimmed = 0.0
@@ -427,11 +453,9 @@ class _Interpreter:
         self._is_closed = False
 
     def works(self) -> None:
+        _switch_interval.shorten()
         with self._lock:
             self._working += 1
-            if self._working == 1:
-                self._interval = sys.getswitchinterval()
-                sys.setswitchinterval(_SWITCH_INTERVAL)
             if not self._is_closed and not self._holds_collection and gc.isenabled():
                 gc.disable()
                 self._holds_collection = True
@@ -439,11 +463,10 @@ class _Interpreter:
 
     def worked(self) -> None:
         self.collect()
+        _switch_interval.restore()
         with self._lock:
             self._working -= 1
             self._ended = monotonic()
-            if not self._working:
-                sys.setswitchinterval(self._interval)
             self._rest_soon()
 
     def collect(self) -> None:

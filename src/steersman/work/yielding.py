@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from time import monotonic
 from typing import ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -70,6 +70,18 @@ async def next_slice(few: int = 1, account: Account | None = None) -> None:
     bound here.
     """
     await _Pace.of(asyncio.get_running_loop()).next_slice(few, (account or current()).user)
+
+
+def in_turns(some: Callable[[], bool], seconds: float = SLICE) -> None:
+    """Call `some` until it returns False: in each turn of the event loop once at least, and for so many seconds.
+
+    For callbacks, which cannot await. It begins at once.
+    """
+    until = monotonic() + seconds
+    while some():
+        if monotonic() >= until:
+            asyncio.get_running_loop().call_soon(in_turns, some, seconds)
+            return
 
 
 class FewAtOnce:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Chain, Operation
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_quota import LimitedResource, ResourceQuota
@@ -61,6 +61,12 @@ class Quotas:
 
     def changed(self) -> int:
         return self.version
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        pass
+
+    def are_none(self) -> bool:
+        return not self.stored
 
     def put(self, quota: core.ResourceQuota) -> None:
         self.version += 1
@@ -204,7 +210,7 @@ async def test_a_status_is_recorded_even_beyond_the_quota() -> None:
 
 
 async def test_events_and_reviews_are_not_counted() -> None:
-    admit = plugin(Quotas(quota({"count/events": "0"}))).validate
+    admit = Chain((plugin(Quotas(quota({"count/events": "0"}))),)).validate
     action = Action("create", "", "v1", "events", namespace="ns", name="n")
     event = Attributes(CREATE, UserInfo("alice"), action, GroupVersionKind("", "v1", "Event"), "n", core.Event())
     assert await refusal(admit(event)) == ""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from steersman.controlplane import control_plane
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.kubernetes_service.peers import PREFIX, PeerLease
@@ -16,7 +15,7 @@ from steersman.controlplane.options import Options
 from steersman.storage.interface import KeyValue
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.waiting import until_true
-from tests.controlplane.shared_storage import View
+from tests.controlplane.shared_storage import View, parts_on
 
 
 async def test_what_is_stored_is_what_kube_apiserver_stores() -> None:
@@ -43,12 +42,11 @@ async def told(store: MemoryStorage) -> KeyValue | None:
 async def test_a_server_tells_where_it_is_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
 
-    async def opened(*_: object) -> View:
+    async def opened(_: Options) -> View:
         return View(store)
 
-    monkeypatch.setattr(control_plane, "open_storage", opened)
     options = Options(data_dir=tmp_path, storage="memory", advertise_address="192.0.2.7", secure_port=0)
-    plane = ControlPlane(options)
+    plane = ControlPlane(options, parts=parts_on(opened))
     await plane.start()
     assert plane.server is not None
     port = plane.server.external_address.port

@@ -18,6 +18,7 @@ from steersman.authentication.user import UserInfo
 from steersman.controlplane import stores
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
+from steersman.controlplane.parts.storing import StoredVersions
 from steersman.controlplane.stored_forms import stored_form
 from steersman.controlplane.stored_versions import agreement, records
 from steersman.kinds.stored_form import NotAnObject, StoredForm, StoredVersion
@@ -201,8 +202,9 @@ async def test_a_server_that_is_killed_counts_for_a_while(upgrade: Upgrade) -> N
     assert (await client.post(SCALERS, scaler("a"))).status == 201
     _, new = await upgrade.start()
     assert (await new.post(SCALERS, scaler("b"))).status == 201
-    assert one._agreement is not None
-    await one._agreement._periodic.stop()  # it says no more that it is there
+    agreement = one.part(StoredVersions).agreement
+    assert agreement is not None
+    await agreement._periodic.stop()  # it says no more that it is there
     assert (await new.post(SCALERS, scaler("c"))).status == 201
     assert await upgrade.stored() == {"a": V1, "b": V1, "c": V1}
     await eventually(upgrade, {"a": V2, "b": V2, "c": V2})

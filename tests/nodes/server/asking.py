@@ -70,7 +70,8 @@ class Node:
 
     async def connect(self, address: Address) -> Upgraded:
         """A connection to a node or a pod. Raises DialError."""
-        way = self.cluster.plane._kubelets if address == KUBELET else self.cluster.plane._nearby
+        embedding = self.cluster.plane.embedding
+        way = embedding.kubelets if address == KUBELET else embedding.nearby
         assert way is not None
         found = way(address)
         assert found is not None

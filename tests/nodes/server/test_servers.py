@@ -15,6 +15,7 @@ from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.client import MERGE_PATCH
 from steersman.client.resources import API_SERVICES, ENDPOINT_SLICES, NODES, PODS, SERVICES
+from steersman.controlplane.parts.resources import ResourceServices
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import send
@@ -180,7 +181,7 @@ async def test_a_node_can_be_out_of_reach(node: Node) -> None:
 
 
 async def test_other_addresses_are_those_of_the_network(node: Node) -> None:
-    way = node.cluster.plane._nearby
+    way = node.cluster.plane.embedding.nearby
     assert way is not None
     for host in ("127.0.0.1", "10.96.0.1", "172.16.0.3", "node-0", "fe80::1", "192.0.2.1"):
         assert way(Address(host, 10250)) is None
@@ -337,8 +338,7 @@ async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> No
 
 async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
     pod = await _served_by_a_pod(node, "hook")
-    services = node.cluster.plane._services
-    assert services is not None
+    services = node.cluster.plane.part(ResourceServices).services
 
     async def place() -> Address | None:
         found = await locate_service(services, "default", "hook", 443)

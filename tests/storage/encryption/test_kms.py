@@ -13,9 +13,10 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
 from steersman.storage.encryption import metrics
 from steersman.storage.encryption.providers import Providers
-from steersman.storage.encryption.storage import EncryptedStorage
+from steersman.storage.encryption.sealed_values import SealedValues
 from steersman.storage.encryption.transformer import NeedsKey, Transformer, TransformError
 from steersman.storage.interface import Event, Unreadable, Unwritable
+from steersman.storage.mapped import MappedStorage
 from steersman.storage.memory import MemoryStorage
 from tests.storage.encryption.configured import StartPlugin, of_resources, providers_of
 from tests.storage.encryption.kms_plugin import KMSPlugin
@@ -210,12 +211,12 @@ async def test_storage_waits_for_keys_of_the_past_and_says_what_it_cannot_read(s
     plugin = await start_plugin()
     inner = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = EncryptedStorage(inner, transformer_of(providers))
+        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
         first = await storage.create("/a", b"one")
         await storage.update("/a", b"two", expected_revision=first.mod_revision)
         await storage.create("/b", b"three")
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = EncryptedStorage(inner, transformer_of(providers))
+        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
         events: list[Event] = []
         await storage.subscribe("/", after_revision=1, deliver=events.extend)
         assert [each.current.value for each in events if each.current] == [b"one", b"two", b"three"]
@@ -223,7 +224,7 @@ async def test_storage_waits_for_keys_of_the_past_and_says_what_it_cannot_read(s
         assert events[-1].current is not None
         assert events[-1].current.value == b"four"
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = EncryptedStorage(inner, transformer_of(providers))
+        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
         plugin.failure = grpc.StatusCode.UNAVAILABLE
         for read in (storage.get("/a"), storage.range("/"), storage.subscribe("/", after_revision=1, deliver=print)):
             with pytest.raises(Unreadable, match='unable to transform key "/a": failed to decrypt DEK, error: rpc'):

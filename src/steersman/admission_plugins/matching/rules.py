@@ -8,8 +8,9 @@ however many webhooks there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from steersman.admission.interface import Attributes
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -51,8 +52,7 @@ class Rule(Protocol):
     def scope(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A request as a rule has matched it: its own resource and kind, or, by matchPolicy Equivalent, those of another
     version of the same objects."""
 
@@ -63,8 +63,7 @@ class Seen:
     kind: GroupVersionKind
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[E]):
+class Entry(Struct, Generic[E], frozen=True):
     """Something with rules. Rules that name objects (of policies) count for those alone; `excluded` ones for what the
     others match; without any rules it is about everything if `all_without_rules`."""
 
@@ -140,8 +139,7 @@ class _Found(Protocol[E]):
         """As what a request is seen, None if the entry is not about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Always(Generic[E]):
+class _Always(Struct, Generic[E], frozen=True):
     entry: Entry[E]
     seen: Seen
 
@@ -149,8 +147,7 @@ class _Always(Generic[E]):
         return self.seen
 
 
-@dataclass(frozen=True, slots=True)
-class _ByName(Generic[E]):
+class _ByName(Struct, Generic[E], frozen=True):
     entry: Entry[E]
     request: _Request
 

@@ -53,6 +53,11 @@ class PodSecurityMetrics:
         decision = "allow" if meets else "deny"
         self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
 
+    def let_in(self, attributes: Attributes) -> None:
+        """Counts a pod of a namespace that lets any in."""
+        operation = _OPERATIONS[attributes.operation]
+        self._evaluations.inc(("allow", PRIVILEGED, "latest", ENFORCE, operation, "pod", attributes.action.subresource))
+
     def exempted(self, attributes: Attributes) -> None:
         """Counts a request of which nothing is asked."""
         self._exemptions.inc(_about(attributes))

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.admission.interface import Attributes, Plugin
+from msgspec import Struct
+
+from steersman.admission.interface import Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.matching.selectors import Selecting
@@ -67,8 +68,7 @@ def _given(part: Any) -> dict[str, Any]:
 _PLAIN: Final[Reading[Mapping[str, Any]]] = Reading(_plain_namespace, "metadata", "spec", "status")
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A policy that is about a request, by a binding, with the parameters to evaluate it with one after the other."""
 
     policy: Policy
@@ -77,8 +77,7 @@ class Invocation:
     params: Sequence[Param | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Misconfigured:
+class Misconfigured(Struct, frozen=True):
     """A policy, or its binding if there is one, that is about a request and cannot be used; `message` is upstream's."""
 
     policy: Policy
@@ -103,12 +102,18 @@ class PolicyPlugin(Plugin):
         self._authorizer: Final = server.authorizer
         self._metrics: Final = server.policy_metrics
         self._condition_metrics: Final = server.condition_metrics
+        policies.follow(self.work_changed)
+        bindings.follow(self.work_changed)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return not self._policies.are_none
 
     async def _may_be_about(self, attributes: Attributes) -> bool:
         """Whether there are policies that a request is to be held against."""
         policies = self._policies
         if policies.is_behind:
             await policies.catch_up()
+            self.work_changed()
         if policies.is_empty:
             return False
         action = attributes.action

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from msgspec import Struct
+from msgspec.structs import replace
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
@@ -29,7 +31,7 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects, Reading
+from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
@@ -37,8 +39,7 @@ _PATIENCE: Final = 10.0
 """Seconds a write waits to be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A quota as it is charged."""
 
     name: str
@@ -107,6 +108,12 @@ class ResourceQuota(Plugin):
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
+        self._presence = Presence(quotas, self.work_changed)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        if GroupResource(writes.group, writes.resource) in IGNORED:
+            return False
+        return bool(self._limited) or not self._presence.are_none
 
     async def validate(self, attributes: Attributes) -> None:
         """403 if a quota has too little left, wants to be told more, or is not known yet."""
@@ -114,7 +121,7 @@ class ResourceQuota(Plugin):
         if not namespace:
             return
         unlimited = not (await self._accounts.of(namespace))[0]
-        if (unlimited and not self._limited) or resource in IGNORED:
+        if unlimited and not self._limited:
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return

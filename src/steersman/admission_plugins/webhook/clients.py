@@ -3,7 +3,6 @@ names it any more."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -13,6 +12,7 @@ from steersman.net.client.own_server import ThisServer
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
 from steersman.webhooks.kubeconfig import Login
+from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
 
 _AGENT: Final = "kube-apiserver-admission"
@@ -50,7 +50,7 @@ class Clients:
 
     async def _made(self, config: ClientConfig) -> WebhookClient:
         # beside the loop: reading authorities takes a while
-        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login, self._itself, self._egress)
+        endpoint = await offload_if(True, endpoint_of, config, self._locate, self._login, self._itself, self._egress)
         return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
 
     def keep(self, named: frozenset[ClientConfig]) -> None:

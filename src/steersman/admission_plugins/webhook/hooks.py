@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from steersman.admission_plugins.matching.rules import Entry, Rule
 from steersman.admission_plugins.matching.selectors import Compiled, compiled
@@ -41,8 +42,7 @@ class Conditions:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hook:
+class Hook(Struct, frozen=True, eq=False):
     """One webhook of a configuration; two of the same content are two."""
 
     name: str

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
@@ -66,8 +67,6 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
-        if self._configurations.are_none:
-            return
         about = await self._about(attributes)
         if not about:
             return
@@ -166,8 +165,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         return await offload(_patched, hook, verdict, shown, self._versions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """What the audit is told of a webhook that was asked in a round; `which` is the round and its number."""
 
     hook: Hook

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.request import admission_request
@@ -34,8 +34,7 @@ class InvalidAnswer(Exception):
     """An answer that is no answer to what was asked; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a webhook has said."""
 
     allowed: bool

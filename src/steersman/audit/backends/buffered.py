@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.audit.backends.backend import CLOSE_SECONDS, Backend, Records
 from steersman.audit.backends.log import LogBackend
@@ -24,8 +25,7 @@ MOST_UNDER_WAY: Final = 16 << 20
 """Bytes of batches that are handed on at a time: each is there several times over until it has been sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batching:
+class Batching(Struct, frozen=True, kw_only=True):
     """`buffer_size` events wait at most; a batch has `max_size` of them, or what there is after `max_wait` seconds.
 
     With a throttle `qps` batches a second are handed on, `burst` of them at once. `side_by_side` hands one on while

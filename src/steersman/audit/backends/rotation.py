@@ -13,10 +13,11 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.private_files import make_folders
 from steersman.machinery.values.times import moment
@@ -28,8 +29,7 @@ _COMPRESSED: Final = ".gz"
 _PERMISSIONS: Final = 0o777
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """`size` in MiB, 0 for any; `age` of old files in days and `backups`, their number, 0 for any."""
 
     size: int = 100

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.audit.v1 import Event
 from steersman.audit.backends.backend import Backend, Records, together
@@ -28,8 +28,7 @@ class _Rest(msgspec.Struct, rename="camel"):
     level: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Of an event and of a batch, in bytes."""
 
     event: int = 100 * 1024

@@ -20,6 +20,7 @@ from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.net.ascii import SPACE, lower
+from steersman.work.offloading import offload_if
 from steersman.work.single_flight import SingleFlight
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
@@ -124,7 +125,7 @@ class RemoteKeys:
         if candidates(token, keys) <= _FEW:
             return verified(token, keys)
         async with self._room:
-            return await asyncio.to_thread(verified, token, keys)
+            return await offload_if(True, verified, token, keys)
 
     async def _verify_with_others(self, token: CompactToken) -> bytes:
         try:
@@ -140,7 +141,7 @@ class RemoteKeys:
         began = self._clock()
         try:
             document = await self._fetch(self._url, "")
-            keys = await asyncio.to_thread(read_keys, document.body)
+            keys = await offload_if(True, read_keys, document.body)
         except FetchError as error:
             self._metrics.keys_failed()
             raise FetchError(f"oidc: get keys failed {error}") from None

@@ -7,10 +7,10 @@ pods on the node use need it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from steersman.authorization.node.references import CLAIM, SECRET, PodReferences, Reference, VolumeReferences
+from steersman.work.bounded_cache import BoundedCache
 
 _SHARED: Final = 4_096
 """Lists of references that are remembered, so that pods of one template share theirs."""
@@ -39,7 +39,7 @@ class Graph:
         """Of secrets, how many volumes that a node uses need them."""
         self._attachments: dict[str, str] = {}
         self._slices: dict[str, str] = {}
-        self._shared: OrderedDict[tuple[Reference, ...], tuple[Reference, ...]] = OrderedDict()
+        self._shared: BoundedCache[tuple[Reference, ...], tuple[Reference, ...]] = BoundedCache(_SHARED)
 
     # What there is
 
@@ -98,14 +98,11 @@ class Graph:
         """The same, shared with pods that are alike."""
         if len(references) > _LONGEST_SHARED:
             return references
-        known = self._shared.get(references)
-        if known is not None:
-            self._shared.move_to_end(references)
-            return known
-        self._shared[references] = references
-        if len(self._shared) > _SHARED:
-            self._shared.popitem(last=False)
-        return references
+        known = self._shared[references]
+        if known is None:
+            known = references
+            self._shared.keep(known, known)
+        return known
 
     def _use(self, namespace: str, pod: PodReferences) -> None:
         node = pod.node

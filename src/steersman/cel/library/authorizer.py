@@ -7,8 +7,10 @@ variable: an `Authorizer` there, whose `judge` answers each `Check` that `check`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, STRING, Type, object_type
@@ -23,8 +25,7 @@ RESOURCE_CHECK: Final = object_type("kubernetes.authorization.ResourceCheck")
 DECISION: Final = object_type("kubernetes.authorization.Decision")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """May somebody do this? About a path, if there is one, or else about a resource.
 
     `service_account` is the namespace and name of who is asked about, None for the user of the request. The selectors
@@ -43,8 +44,7 @@ class Check:
     label_selector: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What the authorizer says of a Check. `error` is empty where nothing went wrong."""
 
     allowed: bool

@@ -13,9 +13,10 @@ import signal
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct
 
 from steersman.machinery.private_files import make_own_folder, open_own
 
@@ -25,8 +26,7 @@ _LOCK: Final = struct.Struct("@qqihh" if sys.platform == "darwin" else "@hhqqi")
 """`struct flock` of fcntl(2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A process that is a cluster; `since` is when it began, in seconds of the epoch.
 
     `pid` is 0 while it is not known: the process is just starting, or of a version that did not let it be known.

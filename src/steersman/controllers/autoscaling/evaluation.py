@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.api.autoscaling.v2 import (
     ContainerResourceMetricStatus,
@@ -63,8 +64,7 @@ class MetricFailed(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(Struct, frozen=True):
     """What is scaled: its replicas, wanted and counted, and its pods."""
 
     namespace: str

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from steersman.api.core.v1 import Pod
-from steersman.controllers.workloads.pod_state import condition_of, is_ready
 from steersman.machinery.built_in.pod_resources import is_pod_level_resource, is_sidecar, requests_of_spec
+from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.machinery.values.quantity import parse
 
 MOST: Final = 2**31 - 1
@@ -25,8 +27,7 @@ class NoProposal(Exception):
     """Nothing can be said of what was measured; the text says why, in upstream's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerances:
+class Tolerances(Struct, frozen=True):
     """How far usage may be off its target, as a part of that, without anything being done."""
 
     down: float
@@ -37,8 +38,7 @@ class Tolerances:
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-@dataclass(frozen=True, slots=True)
-class PodMetric:
+class PodMetric(Struct, frozen=True):
     """What was measured of a pod; `at` is in seconds since 1970, `window` in seconds."""
 
     value: int
@@ -64,8 +64,7 @@ class Proposal(NamedTuple):
     utilization: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """The pods of a target: how many count, and the names of those that do not yet, or of which nothing is known."""
 
     ready: int
@@ -103,7 +102,7 @@ def group(pods: Iterable[Pod], metrics: Mapping[str, PodMetric], resource: str, 
 
 
 def _is_unready(pod: Pod, metric: PodMetric, readiness: Readiness) -> bool:
-    condition = condition_of(pod, "Ready")
+    condition = find_condition(pod.status.conditions, "Ready")
     if condition is None or not pod.status.start_time:
         return True
     started = times.unix(pod.status.start_time)
@@ -140,8 +139,7 @@ def _request_of(pod: Pod, container: str, resource: str) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Usage:
+class _Usage(Struct, frozen=True):
     """What usage is to its target, and the usage itself."""
 
     ratio: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.machinery.go.pem import decode_block
@@ -39,8 +40,7 @@ class Unfit(Exception):
     """The signer does not sign such requests; the message is what users see."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlternativeNames:
+class AlternativeNames(Struct, frozen=True):
     """The names beside the subject, of the sorts that are signed."""
 
     dns: Sequence[GeneralName] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 import msgspec
@@ -17,13 +16,15 @@ from steersman.client.informer import Informer
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
 from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
-from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
+from steersman.controllers.deployment.status import PROGRESSING, progressing, with_changed
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
 from steersman.controllers.workloads.copies import changeable, changeable_template
 from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values.conditions import find_condition
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -35,18 +36,16 @@ class SameTemplate:
     """Whether templates are the same but for the hash in their labels; what was compared last is remembered."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int, str, int], bool] = OrderedDict()
+        self._known: BoundedCache[tuple[str, int, str, int], bool] = BoundedCache(_MOST_COMPARED)
 
     async def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
         one, other = deployment.metadata, replica_set.metadata
         key = one.uid, one.generation, other.uid, other.generation
-        known = self._known.get(key)
+        known = self._known[key]
         if known is None:
             templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
             known = await on_template(max(templates, key=_size), same_template, *templates)
-            self._known[key] = known
-            if len(self._known) > _MOST_COMPARED:
-                self._known.popitem(last=False)
+            self._known.keep(key, known)
         return known
 
 
@@ -114,7 +113,7 @@ class Newest:
         """Writes the Deployment with these conditions, and annotations that have changed."""
         status = self.deployment.status
         for each in conditions:
-            status.conditions = with_condition(status.conditions, each)
+            status.conditions = with_changed(status.conditions, each)
         self.deployment = await self._client.update_status(DEPLOYMENTS, self.deployment)
 
     async def find(self) -> None:
@@ -130,7 +129,7 @@ class Newest:
             self.new = await self._client.update(REPLICA_SETS, changed)
             return
         told = []
-        has_condition = condition_of(deployment.status.conditions, PROGRESSING) is not None
+        has_condition = find_condition(deployment.status.conditions, PROGRESSING) is not None
         if has_progress_deadline(deployment) and not has_condition:
             text = f'Found new replica set "{changed.metadata.name}"'
             told.append(progressing("True", "FoundNewReplicaSet", text))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
@@ -23,6 +23,7 @@ from steersman.controllers.garbage_collector.graph import (
 from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedSet
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn, unhurried
 
@@ -54,7 +55,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             self._tell_of_invalid_owner,
         )
         self._patience = Patience(OtherServers(self.informers), self.workers // 2)
-        self._absent: dict[_Identity, None] = {}
+        self._absent: BoundedSet[_Identity] = BoundedSet(_MOST_ABSENT)
         self._changes: deque[Iterator[None]] = deque()
         """What has not reached the graph yet, as an object with many owners is on its way into it."""
         self._come = asyncio.Event()
@@ -136,14 +137,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """The metadata of an object as it is now, None if it is gone or another one."""
-        try:
-            async with self._patience.of(resource, namespace):
-                found = (await self.client.get(resource, name, namespace)).metadata
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
-        return found if found.uid == uid else None
+        async with self._patience.of(resource, namespace):
+            found = await self.client.find(resource, name, namespace)
+        return None if found is None or found.metadata.uid != uid else found.metadata
 
     async def _latest(self, node: Node) -> ObjectMeta | None:
         assert node.resource is not None
@@ -200,13 +196,11 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """As `_current`, but an owner that is absent is asked for once, however many refer to it, or how often."""
         identity = resource.group, resource.kind, namespace, name, uid
-        if identity in self._absent:
+        if self._absent.has(identity):
             return None
         found = await self._current(resource, name, namespace, uid)
         if found is None:
-            self._absent[identity] = None
-            if len(self._absent) > _MOST_ABSENT:
-                del self._absent[next(iter(self._absent))]
+            self._absent.keep(identity)
         return found
 
     async def _delete(self, node: Node, latest: ObjectMeta, policy: str) -> None:
@@ -267,12 +261,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
         """Changes metadata, unless the object has changed since. Raises StatusError (Conflict)."""
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
-        try:
+        with ignore_not_found():
             async with self._patience.of(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _policy(metadata: ObjectMeta) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, SuccessPolicy
 from steersman.api.core.v1 import ContainerStatus, Pod
@@ -12,8 +13,7 @@ from steersman.controllers.job.intervals import Indexes
 from steersman.work.yielding import Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What is made of a failed pod: the action of the first rule that matches, "" if none does."""
 
     action: str = ""

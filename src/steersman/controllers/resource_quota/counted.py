@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod, Service
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
@@ -31,8 +32,7 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 _BY_POD: Final = "uid of the pod that a claim was made for"
 
 
-@dataclass(frozen=True, slots=True)
-class Counted(Generic[O]):
+class Counted(Struct, Generic[O], frozen=True):
     """A resource of whose objects more counts than their number."""
 
     measure: Measure[O]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, Service
 from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointHints, ForNode, ForZone
 from steersman.controllers.services.addresses import pod_addresses
 from steersman.controllers.services.ports import Ports
 from steersman.controllers.services.selecting import hostname_in
-from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.built_in.pod_state import is_ready
 
 ZONE: Final = "topology.kubernetes.io/zone"
 _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
 _NEAR: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """How a pod is to be listed: with which ports, and as what; not at all if it has no address of the family."""
 
     ports: Ports

@@ -11,8 +11,8 @@ import msgspec
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, Service
 from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointSlice
-from steersman.api.meta.v1 import ObjectMeta, OwnerReference
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.errors import ignore_not_found, is_namespace_terminating
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
@@ -23,6 +23,7 @@ from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME
 from steersman.controllers.services.ports import Ports, in_order, ports_of_slice
 from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repacked
 from steersman.controllers.services.trigger_times import ANNOTATION
+from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
@@ -191,11 +192,8 @@ class EndpointSliceMirroringController(Controller[Key]):
 
     async def _delete(self, slice_: EndpointSlice) -> None:
         namespace, name = key_of(slice_)
-        try:
+        with ignore_not_found():
             await self.client.delete(ENDPOINT_SLICES, name, namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def is_mirrored(endpoints: Endpoints) -> bool:
@@ -240,20 +238,12 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
 def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
-    owner = OwnerReference(
-        api_version="v1",
-        kind="Endpoints",
-        name=metadata.name,
-        uid=metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     family, ports = place
     return EndpointSlice(
         metadata=ObjectMeta(
             name=name,
             namespace=metadata.namespace,
-            owner_references=[owner],
+            owner_references=[new_controller_ref(ENDPOINTS, endpoints)],
             annotations=_annotations(endpoints),
             labels={**metadata.labels, SERVICE_NAME: metadata.name, MANAGED_BY: MANAGER},
             generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.core.v1 import Node
 from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice, ForZone
 from steersman.client.informer import Key
 from steersman.controllers.services.endpoint import ZONE
 from steersman.controllers.services.packing import Changes, changed_slice
+from steersman.machinery.values.conditions import is_condition_true
 from steersman.machinery.values.quantity import nanos
 
 _OVERLOAD: Final = 0.2
@@ -32,8 +34,7 @@ class Told(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(Struct, frozen=True):
     """How many endpoints a zone must and may have, and how many it should have."""
 
     least: int
@@ -129,7 +130,7 @@ class ZoneShares:
 
 def is_node_ready(node: Node) -> bool:
     """Whether a node says so."""
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_condition_true(node.status.conditions, "Ready")
 
 
 def remove_hints(changes: Changes, unchanged: Iterable[EndpointSlice]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet
 from steersman.api.core.v1 import Pod
@@ -24,8 +24,7 @@ _HASH: Final = "controller.kubernetes.io/hash"
 _MAX_PREFIX: Final = 223
 
 
-@dataclass(frozen=True, slots=True)
-class Revisions:
+class Revisions(Struct, frozen=True):
     """The revision that all pods had, the one that they are to get, the set with the template of each, and how often
     names collided."""
 

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
+from steersman.client.informer import either
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
@@ -66,8 +67,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
 
     def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
-        secret = new or old
-        assert secret is not None
+        secret = either(old, new)
         metadata = secret.metadata
         name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
         if name:
@@ -92,13 +92,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
     async def _live_account(self, key: SecretKey) -> ServiceAccount | None:
-        try:
-            found = await self.client.get(SERVICE_ACCOUNTS, key.account, key.namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
-        return found if key.account_uid in ("", found.metadata.uid) else None
+        found = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
+        return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
     async def _see_to_account(self, key: AccountKey) -> None:
         """Deletes the tokens of an account that is gone."""
@@ -155,11 +150,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         left = [each for each in account.secrets if each.name != key.name]
         if len(left) < len(account.secrets):
             account.secrets = left
-            try:
+            with ignore_not_found():
                 await self.client.update(SERVICE_ACCOUNTS, account)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
 
 def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 
 _LARGE: Final = 200
@@ -17,7 +17,7 @@ _LARGE: Final = 200
 _MOST: Final = 100_000
 """Requirements of large selectors that are remembered together: some 30 MiB."""
 
-_remembered: OrderedDict[bytes, Selector] = OrderedDict()
+_remembered: BoundedCache[bytes, Selector] = BoundedCache(_MOST, room=_MOST)
 
 
 def _size(selector: LabelSelector) -> int:
@@ -30,14 +30,16 @@ async def compiled(selector: LabelSelector | None) -> Selector:
     if selector is None or _size(selector) < _LARGE:
         return from_label_selector(selector)
     key = sha256(encode(selector)).digest()
-    found = _remembered.get(key)
+    found = _remembered[key]
     if found is None:
-        found = _remembered[key] = await offload_if(True, from_label_selector, selector)
-        while len(_remembered) > 1 and sum(len(each.requirements) for each in _remembered.values()) > _MOST:
-            _remembered.popitem(last=False)
-    else:
-        _remembered.move_to_end(key)
+        found = await offload_if(True, from_label_selector, selector)
+        _remembered.keep(key, found, len(found.requirements))
     return found
+
+
+def may_own(owner: Any, labels: Mapping[str, str]) -> bool:
+    """Return True if the selector of an owner's spec may select labels; see `may_select`."""
+    return may_select(owner.spec.selector, labels)
 
 
 def may_select(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

@@ -71,7 +71,7 @@ def with_priority_and_fairness(
             return await next_(request)
         path = None if info.resource_request else info.path
         key = (user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path)
-        flow = flows.get(key) or fairness.find(key, Digest(user.name, user.groups, action, path))
+        flow = flows[key] or fairness.find(key, Digest(user.name, user.groups, action, path))
         request.flow = flow
         counts = flow.counts
         estimate = ONE_SEAT

@@ -55,7 +55,8 @@ def _new(write: Write) -> Any:
     metadata.deletion_grace_period_seconds = None
     metadata.self_link = ""
     entries = own_new(scope, request, obj, write.options.field_manager)
-    deduplicate_owners(request, obj, after_admission=False)
-    hub = scope.to_hub(obj)
+    if metadata.owner_references:
+        deduplicate_owners(request, obj, after_admission=False)
+    hub = obj if scope.other is None else scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub

@@ -41,7 +41,8 @@ def _replacement(write: Write) -> Any:
         request.audit.request_object(obj.metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
-    deduplicate_owners(request, obj, after_admission=False)
+    if obj.metadata.owner_references:
+        deduplicate_owners(request, obj, after_admission=False)
     return obj
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, quote_plus
+
+from msgspec import Struct
 
 from steersman.net.client.answer import Answer
 from steersman.net.client.dial import host_port
@@ -16,8 +17,7 @@ from steersman.net.upgrade import UpgradedConnection
 _PATH_SAFE: Final = "/$&+,:;=@-_.~"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
+class Location(Struct, frozen=True, kw_only=True):
     """The URL of a backend, and what requests are sent with.
 
     `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `addresses` are those that `host` was

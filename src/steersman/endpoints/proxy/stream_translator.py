@@ -6,10 +6,10 @@ Follows k8s.io/apiserver `util/proxy` (StreamTranslatorHandler) and client-go's 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.request import Request
@@ -51,8 +51,7 @@ _WITH_STATUS: Final = frozenset({"v5.channel.k8s.io", "v4.channel.k8s.io"})
 _SUCCESS: Final = {"metadata": {}, "status": "Success"}
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(Struct, frozen=True):
     """Which of a command's streams are asked for."""
 
     stdin: bool

@@ -6,8 +6,10 @@ strict, and what is nested too deeply is told by the character at which it was n
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from steersman.machinery.codec.go_types import GoMember, GoType, members_of
 from steersman.machinery.codec.json_syntax import END_TEXT, MAX_DEPTH_TEXT
@@ -29,11 +31,11 @@ def unmarshal(type_: GoType, data: bytes) -> Any:
 def internal(type_: GoType, package: str) -> GoType:
     """A struct, or a list of them, as upstream's internal type of `package`, whose members have their names in Go."""
     if type_.kind == "list" and type_.element is not None:
-        return replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
+        return dataclasses.replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
     members = {
         to_upper(name[:1]) + name[1:]: _internal_member(each, package) for name, each in members_of(type_).items()
     }
-    return replace(type_, shown=f"{package}.{_base(type_)}", members=members)
+    return dataclasses.replace(type_, shown=f"{package}.{_base(type_)}", members=members)
 
 
 def with_wire_names(plain: Any) -> Any:

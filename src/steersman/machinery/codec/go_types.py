@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec import Struct
+
 from steersman.api import tables
 
 _QUALIFIED = re.compile(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
@@ -51,8 +53,7 @@ class GoType:
     """Whether it was made of a class that nobody generated (`derived_types`)."""
 
 
-@dataclass(slots=True, frozen=True)
-class GoMember:
+class GoMember(Struct, frozen=True):
     """A struct's member: its type and the names of the embedded structs it is in.
 
     `strategy` and `key` are the tags patchStrategy and patchMergeKey. `is_required` and `default`, as JSON has it, are

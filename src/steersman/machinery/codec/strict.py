@@ -12,11 +12,11 @@ import binascii
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 import orjson
+from msgspec import Struct, field
 
 from steersman.machinery.codec.derived_types import type_of
 from steersman.machinery.codec.go_types import STRING, GoType, members_of, struct
@@ -78,8 +78,7 @@ class TypeMismatch(DecodeError):
         self.fields = tuple(fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded(Generic[T]):
+class Decoded(Struct, Generic[T], frozen=True):
     """An object read, and the texts of what a strict reading objects to, in the order upstream gives them."""
 
     obj: T

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, trim_space
@@ -57,8 +58,7 @@ class ScheduleError(ValueError):
     """The text is no schedule or no time zone; the message is for the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(Struct, frozen=True):
     """A schedule that comes again after so many seconds."""
 
     seconds: int
@@ -68,8 +68,7 @@ class Every:
         return after + self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """A schedule of five fields: the minutes, hours, days of the month, months and days of the week it names.
 
     `any_day` is whether one of the two fields for days was a star: then a day must be in both, otherwise in either.

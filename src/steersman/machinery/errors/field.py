@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.printable import is_plainly_printable, unprintable
@@ -137,8 +137,7 @@ class _Omitted:
 OMITTED: Final = _Omitted()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """One thing wrong with one field. `value` is what was found there; it is printed as upstream prints it."""
 
     type: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors.field import format_float, quote
 
 
-@dataclass(frozen=True, slots=True)
-class GoValue:
+class GoValue(Struct, frozen=True):
     """A value that JSON has not: as %v prints it, as %#v does, and its type."""
 
     value: str

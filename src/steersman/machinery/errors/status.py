@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
+
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import NO_RESOURCE, GroupKind, GroupResource
 from steersman.work.threads import give_way
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One cause of a failure (`details.causes`)."""
 
     reason: str = ""

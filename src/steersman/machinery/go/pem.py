@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _BEGIN: Final = b"-----BEGIN "
 _END: Final = b"\n-----END "
@@ -14,8 +15,7 @@ _DASHES: Final = b"-----"
 _SPACE: Final = b" \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One block: what it says it is, its bytes, and whether there were headers before them."""
 
     type: str

@@ -5,8 +5,9 @@ Follows apimachinery `util/managedfields/internal` and structured-merge-diff `me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT
@@ -40,8 +41,7 @@ Plain = dict[str, Any]
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What an apply comes to: the object as plain data in the request's version, without managedFields; its entries.
 
     `obj` is None if nothing changes but, maybe, the entries. It is not yet defaulted.
@@ -51,8 +51,7 @@ class Applied:
     entries: list[ManagedFieldsEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Applier:
+class Applier(Struct, frozen=True):
     """Applies to one resource, or to one of its subresources, in one version."""
 
     fields: FieldManager

@@ -6,10 +6,10 @@ Follows k8s.io/apimachinery `util/managedfields/internal` (managedfields.go, cap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 
@@ -83,8 +83,7 @@ def key_of_entry(entry: ManagedFieldsEntry) -> ManagerKey:
     return ManagerKey(entry.manager, entry.operation, version, entry.subresource)
 
 
-@dataclass(frozen=True, slots=True)
-class Managed:
+class Managed(Struct, frozen=True):
     """What one manager owns, in the version it wrote. `entry` is what it was read from, as long as it says the same."""
 
     fields: FieldSet

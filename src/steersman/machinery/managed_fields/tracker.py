@@ -114,6 +114,10 @@ class FieldManager:
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
     api_version: str = field(init=False)
     """The version written in."""
+    schema: Schema = field(init=False, compare=False)
+    """The schema of that version."""
+    is_same: Same = field(init=False, compare=False)
+    """The comparison of two values in objects of the kind."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=remembered, compare=False
@@ -123,7 +127,9 @@ class FieldManager:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
-        object.__setattr__(self, "_outlines", Outlines(self.kind.schema.root, self.kind.empty))
+        object.__setattr__(self, "schema", self.kind.schema)
+        object.__setattr__(self, "is_same", same if self.kind.is_open else eq)
+        object.__setattr__(self, "_outlines", Outlines(self.schema.root, self.kind.empty))
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -230,16 +236,6 @@ class FieldManager:
             managers[key] = Managed(taken if mine is None else union(mine.fields, taken), self.api_version, time)
         cap_update_managers(managers)
         return managers
-
-    @property
-    def schema(self) -> Schema:
-        """That of the version written in."""
-        return self.kind.schema
-
-    @property
-    def is_same(self) -> Same:
-        """How two values in objects of the kind are compared."""
-        return same if self.kind.is_open else eq
 
     def owned(self, obj: Any) -> Plain:
         """An object as data, without its managedFields."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from .plain import Plain
 from .tracker import OwnedKind
 from .typed_value import validate
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of a kind, and how it becomes the stored version and comes from it (None: as it is)."""
 
     kind: OwnedKind

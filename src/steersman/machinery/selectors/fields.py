@@ -6,8 +6,9 @@ Follows k8s.io/apimachinery `fields`: the same grammar, escapes and error texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 Fields = Mapping[str, str]
 Predicate = Callable[[Fields], bool]
@@ -22,8 +23,7 @@ class SelectorError(ValueError):
     """A selector cannot be read; the text is what a client is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """A field that must, or must not, have a value. The operator is `=` or `!=`."""
 
     field: str

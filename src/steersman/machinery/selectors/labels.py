@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors import field
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
@@ -44,8 +45,7 @@ class SelectorError(ValueError):
     """A selector cannot be read; the text is what a client is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One condition on one label. Made by `new_requirement`, which checks it."""
 
     key: str

@@ -6,8 +6,9 @@ Follows k8s.io/apimachinery `apis/meta/v1/validation`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
@@ -21,8 +22,7 @@ _SETS: Final = ("In", "NotIn")
 _UNARY: Final = ("Exists", "DoesNotExist")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelectorOptions:
+class LabelSelectorOptions(Struct, frozen=True):
     """What is let through: label values that were stored when no one checked them, operators of later versions."""
 
     allow_invalid_label_value: bool = False

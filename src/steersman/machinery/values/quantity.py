@@ -8,9 +8,10 @@ billionth are rounded up, away from zero.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
@@ -46,8 +47,7 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is upstream's."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
+class Quantity(Struct, frozen=True, eq=False):
     """The amount `mantissa` times ten to the power of `exponent` (at least -9), printed in `format`.
 
     Equality, order and hash are those of the amount, whatever the format.

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from steersman.net.ascii import lower
 from steersman.net.pipe import join
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.offloading import offload_if
 
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
@@ -113,6 +114,12 @@ class Dialed(Received):
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = UpgradedConnection(self._transport, self._loop, False)
+
+    @property
+    def upgraded(self) -> UpgradedConnection:
+        """The connection, once it is made."""
+        assert self.connection is not None
+        return self.connection
 
     async def before_tls(self, say: BeforeTLS) -> None:
         """Has something said before TLS begins. Raises what that raises."""
@@ -243,6 +250,19 @@ async def dial(
     raise failure or DialError(f"dial tcp: lookup {host}: no such host")
 
 
+async def dial_unix(path: str) -> Dialed:
+    """Connect to a Unix socket; a path that begins with `@` is a name in Linux' abstract namespace. Raises DialError."""
+    loop = asyncio.get_running_loop()
+    with told_as_go(f"unix {path}", ""), contextlib.ExitStack() as failed:
+        sock = failed.enter_context(socket.socket(socket.AF_UNIX))
+        sock.setblocking(False)
+        async with asyncio.timeout(DIAL_TIMEOUT):
+            await loop.sock_connect(sock, f"\0{path[1:]}" if path.startswith("@") else path)
+            _, protocol = await loop.create_unix_connection(lambda: Dialed(loop), sock=sock)
+        failed.pop_all()
+    return protocol
+
+
 def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -> UpgradedConnection:
     """A connection to a server of this process, without a socket: `at` is where it is said to be reached."""
     loop = asyncio.get_running_loop()
@@ -315,11 +335,11 @@ async def _explained(
             protocol.connection.close()
             if refused.code in _UNKNOWN_AUTHORITY:
                 authorities = tls.get_ca_certs(binary_form=True)
-                more = await asyncio.to_thread(refused_certificate.why_unknown, certificate, authorities)
+                more = await offload_if(True, refused_certificate.why_unknown, certificate, authorities)
             elif refused.code in _WRONG_NAME:
-                more = await asyncio.to_thread(refused_certificate.why_not_for, certificate, host)
+                more = await offload_if(True, refused_certificate.why_not_for, certificate, host)
             else:
-                more = await asyncio.to_thread(refused_certificate.why_out_of_date, certificate)
+                more = await offload_if(True, refused_certificate.why_out_of_date, certificate)
             found = f"{_REFUSED}{more}" if more else ""
     except (DialError, TimeoutError):
         return found

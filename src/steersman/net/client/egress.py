@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.net.upgrade import UpgradedConnection
 
@@ -13,8 +14,7 @@ Dial = Callable[[str, int, ssl.SSLContext | None, str], Awaitable[UpgradedConnec
 """(host, port, TLS, server name) -> a connection to the host, with TLS if there is a context. Raises DialError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Egress:
+class Egress(Struct, frozen=True):
     """How each kind of traffic leaves; None for as usual. Nothing here is stored behind a network, so that there is no
     use for a third one, which upstream calls etcd."""
 

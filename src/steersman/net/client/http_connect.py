@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, Protocol
 
-from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, host_port, resolve, told_as_go
+from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, dial_unix, host_port, resolve, told_as_go
 from steersman.net.client.http1 import request_head
 from steersman.net.client.tunnel import read_head
 from steersman.net.message import Upgraded
@@ -88,12 +88,10 @@ class HTTPConnect:
 
     async def _connected(self) -> Dialed:
         """A connection to the proxy. Raises DialError."""
-        loop, proxy = asyncio.get_running_loop(), self._proxy
+        proxy = self._proxy
         if isinstance(proxy, SocketProxy):
-            with told_as_go(f"unix {proxy.address}", ""):
-                async with asyncio.timeout(DIAL_TIMEOUT):
-                    _, dialed = await loop.create_unix_connection(lambda: Dialed(loop), proxy.address)
-            return dialed
+            return await dial_unix(proxy.address)
+        loop = asyncio.get_running_loop()
         try:
             addresses = await resolve(proxy.host)
         except DialError as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer, BadAnswer
@@ -65,8 +66,7 @@ class _OwnAnswer(Answer):
         await self._response.aclose()
 
 
-@dataclass(frozen=True, slots=True)
-class ThisServer:
+class ThisServer(Struct, frozen=True):
     """How a server asks itself, and by which token it knows itself (apiserver `util/webhook`
     NewDefaultAuthenticationInfoResolverWrapper)."""
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
+
+from msgspec import Struct
 
 from steersman.net.ascii import is_digits, lower
 
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Struct, frozen=True):
     """A proxy that tunnels are made through: by HTTP, or HTTPS if it is `secure`."""
 
     host: str
@@ -74,8 +74,7 @@ def _split(text: str) -> SplitResult | None:
     return url
 
 
-@dataclass(frozen=True, slots=True)
-class _Exception:
+class _Exception(Struct, frozen=True):
     """What is reached directly: everything, a network, an address, or a domain with or without what is below it."""
 
     network: IPv4Network | IPv6Network | None = None

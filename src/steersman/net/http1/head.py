@@ -7,10 +7,13 @@ refused with the same status line and text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.net.ascii import is_digits, lower
 from steersman.net.http2.request import LONGEST_KNOWN_NAME, is_well_escaped, text_of
@@ -74,8 +77,7 @@ def too_large() -> Fault:
     return Fault("431 Request Header Fields Too Large")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFields:
+class RequestFields(Struct, frozen=True):
     """What the header fields of a request say. `length` is the body's, None for one in chunks."""
 
     headers: Headers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from steersman.machinery.built_in.pod_resources import AnyContainer

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import parse_qs
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
@@ -19,8 +20,7 @@ from steersman.nodes.simulated_node import SimulatedNode
 Query = Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Kubelet:
+class Kubelet(Struct, frozen=True):
     """A node's, with what its answers are made of."""
 
     node: SimulatedNode
@@ -40,8 +40,7 @@ class Kubelet:
         return self.pods.indexed(BY_NODE, self.node.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A request about a container of a pod."""
 
     kubelet: Kubelet

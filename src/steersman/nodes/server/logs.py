@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import ContainerState, ContainerStatus, Pod
 from steersman.machinery.values import times
@@ -51,8 +52,7 @@ class NoLogs(Exception):
     """There is nothing to show; the text is the kubelet's."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(Struct, frozen=True):
     """What of a log is asked for; `since` is in seconds since 1970."""
 
     follow: bool = False

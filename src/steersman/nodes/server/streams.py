@@ -10,11 +10,11 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from steersman.net.ascii import lower
 from steersman.net.message import Request, Response, Upgraded
@@ -41,8 +41,7 @@ class ClientGone(Exception):
     """Nobody is at the other end of the streams any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which streams are asked for."""
 
     stdin: bool
@@ -64,8 +63,7 @@ class Wanted:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """How a command has ended: its exit code, or (`error`) why it could not be run."""
 
     exit_code: int = 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Text:
+
+class Text(Struct, frozen=True):
     """Characters as they are."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """`$NAME`, or `${NAME:-word}` with the operator between the name and the word.
 
     Operators are `-`, `=`, `+` and `?`, each also behind a colon, `#`, `##`, `%`, `%%`, and `length` for `${#NAME}`.
@@ -24,15 +24,13 @@ class Variable:
     word: Word | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """`$(...)`: the output of a script."""
 
     script: Script
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """`$((...))`."""
 
     expression: str
@@ -41,8 +39,7 @@ class Arithmetic:
 Part = Text | Variable | Output | Arithmetic
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """Parts one after the other, each with whether it is quoted: an unquoted part is split at its blanks."""
 
     parts: tuple[tuple[Part, bool], ...]
@@ -58,8 +55,7 @@ class Document:
     word: Word = field(default_factory=lambda: Word(()))
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """`>file`, `>>file`, `<file`, `2>file`, `2>&1`, `<<NAME`."""
 
     stream: int
@@ -67,8 +63,7 @@ class Redirect:
     target: Word | Document
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(Struct, frozen=True):
     """Assignments, and a command with its arguments."""
 
     assignments: tuple[tuple[str, Word], ...] = ()
@@ -76,8 +71,7 @@ class Simple:
     redirects: tuple[Redirect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """`while`, or `until`."""
 
     condition: Script
@@ -85,8 +79,7 @@ class Loop:
     until: bool
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Struct, frozen=True):
     """`for NAME in WORDS`; `words` is None for the arguments of the script."""
 
     name: str
@@ -94,32 +87,28 @@ class For:
     body: Script
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """Pairs of a condition and its script, and the script after `else`."""
 
     branches: tuple[tuple[Script, Script], ...]
     otherwise: Script | None
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """`case WORD in PATTERN|PATTERN) ...;; esac`."""
 
     word: Word
     branches: tuple[tuple[tuple[Word, ...], Script], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """`{ ...; }`, or `( ... )`, which leaves variables and the working directory as they are."""
 
     script: Script
     is_subshell: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """`NAME() { ...; }`."""
 
     name: str
@@ -128,8 +117,7 @@ class Function:
     """What it takes, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redirected:
+class Redirected(Struct, frozen=True):
     """A compound command with redirections."""
 
     command: Loop | For | If | Case | Group
@@ -139,16 +127,14 @@ class Redirected:
 Command = Simple | Loop | For | If | Case | Group | Function | Redirected
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Commands of which each reads the output of the one before."""
 
     commands: tuple[Command, ...]
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """Pipelines, each with the operator before it (`;`, `&&`, `||`) and whether it runs in the background."""
 
     steps: tuple[tuple[str, Pipeline, bool], ...] = ()

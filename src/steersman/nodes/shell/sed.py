@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import MOST_BUFFERED, PIECE, Buffer, Course, Missing, OutOfMemory, Work, World, Write
 from steersman.nodes.shell.lines import Input
@@ -28,8 +30,7 @@ class _Unknown(Exception):
     """The script is of more than is known here."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
+class _Address(Struct, frozen=True):
     """A line by its number, the last line, or the lines that a pattern finds."""
 
     number: int = 0

@@ -6,8 +6,9 @@ What was stored when less was asked for may stay: an update is held against no m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.admissionregistration.v1 import (
     MutatingWebhook,
@@ -42,8 +43,7 @@ _MOST_SECONDS: Final = 30
 _STRICT: Final = LabelSelectorOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What is asked of a configuration."""
 
     match_conditions: bool = True

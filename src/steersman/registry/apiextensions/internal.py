@@ -9,11 +9,11 @@ one version always; and versions that differ have theirs in `spec.versions[0].sc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.apiextensions.v1 import (
     CustomResourceColumnDefinition,
@@ -38,8 +38,7 @@ def same(left: object, right: object) -> bool:
     return encode(left or None) == encode(right or None)
 
 
-@dataclass(frozen=True, slots=True)
-class Shared(Generic[T]):
+class Shared(Struct, Generic[T], frozen=True):
     """A member that versions have: one for all of them, or each its own."""
 
     common: T | None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector
@@ -138,7 +139,7 @@ class JobStrategy(WorkloadStrategy[Job]):
     def validate_update(self, ctx: Context, new: Job, old: Job) -> Iterator[FieldError]:
         options = self.template_options(old.spec.template)
         if label_selector_has_invalid_label_value(old.spec.selector):
-            options = dataclasses.replace(options, allow_invalid_selector_values=True)
+            options = replace(options, allow_invalid_selector_values=True)
         labels = old.spec.template.metadata.labels
         prefixed = JOB_NAME_LABELS[1] in labels and CONTROLLER_UID_LABELS[1] in labels
         yield from validate_job(new, options, require_prefixed_labels=prefixed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.certificates.v1 import (
     CertificateSigningRequest,
@@ -63,8 +64,7 @@ TERMINAL: Final = ("Approved", "Denied", "Failed")
 _CONDITIONS: Final = Path("status", "conditions")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class Allowed(Struct, frozen=True, kw_only=True):
     """What a request may hold because what it replaces did, and what this endpoint may write."""
 
     approval: bool = False

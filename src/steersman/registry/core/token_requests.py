@@ -6,8 +6,9 @@ Follows pkg/registry/core/serviceaccount/storage/token.go and pkg/serviceaccount
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
 from steersman.api.core.v1 import Node, Pod, Secret, ServiceAccount
@@ -31,8 +32,7 @@ WARN_ONLY_SECONDS: Final = 3607
 _KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """What a token is bound to."""
 
     pod: ObjectMeta | None = None

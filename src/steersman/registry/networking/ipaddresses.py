@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.api.networking.v1 import IPAddress, ParentReference
 from steersman.kinds.built_in import built_in

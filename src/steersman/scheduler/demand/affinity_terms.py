@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from steersman.api.core import v1 as core
 from steersman.machinery.selectors.labels import NOTHING, Labels, Selector, SelectorError, from_label_selector
 
@@ -32,24 +34,21 @@ class PodSelection:
         return self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True):
     """Pods, and the label of nodes that says which nodes count as near to theirs."""
 
     pods: PodSelection
     topology_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTerm:
+class WeightedTerm(Struct, frozen=True):
     """A term that is wished for (or, with a weight below 0, against) and not demanded."""
 
     weight: int
     term: AffinityTerm
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(Struct, frozen=True):
     """All that a pod says about other pods."""
 
     required_affinity: Sequence[AffinityTerm] = ()

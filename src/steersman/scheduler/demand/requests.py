@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import Amounts, aggregate, pod_requests, requests_of, requests_of_spec
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.validation.resource_names import is_extended_resource, is_huge_page_resource
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.work.bounded_cache import BoundedCache
 
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 << 20
@@ -24,8 +25,7 @@ _LONGEST_KEY: Final = 1024
 _NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """CPU in thousandths; memory and storage in bytes; others as they count."""
 
     milli_cpu: int = 0
@@ -35,8 +35,7 @@ class Resources:
     scalars: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """What a pod asks for; and the CPU and memory it counts for in scores, where what asks for none counts too."""
 
     asked: Resources
@@ -95,15 +94,14 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
     key = encode((containers, len(spec.init_containers), spec.overhead, spec.resources)), more
     if len(key[0]) + len(more) > _LONGEST_KEY:
         key = sha256(key[0]).digest(), sha256(more).digest()
-    found = _requests.get(key)
+    found = _requests[key]
     if found is None:
-        found = _requests[key] = read()
-        if len(_requests) > _MOST_KNOWN:
-            _requests.popitem(last=False)
+        found = read()
+        _requests.keep(key, found)
     return found
 
 
-_requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
+_requests: BoundedCache[tuple[bytes, bytes], Requests] = BoundedCache(_MOST_KNOWN)
 
 
 def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:

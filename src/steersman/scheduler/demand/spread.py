@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core import v1 as core
 from steersman.machinery.selectors.labels import IN, Requirement, Selector, from_label_selector
@@ -16,8 +17,7 @@ _HARD: Final = "DoNotSchedule"
 _HONOR: Final = "Honor"
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(Struct, frozen=True):
     """A constraint as it holds for one pod."""
 
     max_skew: int
@@ -32,8 +32,7 @@ class SpreadConstraint:
     """Whether the pod itself is one of those that are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spreading:
+class Spreading(Struct, frozen=True):
     """Constraints that must hold, and those that should."""
 
     hard: Sequence[SpreadConstraint] = ()

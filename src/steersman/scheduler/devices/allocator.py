@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from steersman.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from steersman.api.resource.v1 import (
     AllocationResult,
@@ -24,6 +26,7 @@ from steersman.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
+from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.values.quantity import nanos
 from steersman.scheduler.devices.selectors import SelectionFailed, Selections, qualified
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
@@ -33,8 +36,7 @@ _MOST_STEPS: Final = 100_000
 """Devices that are tried for the claims of one pod on one node, past which there is no answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """One way to satisfy a request: itself, or one of its alternatives."""
 
     name: str
@@ -47,8 +49,7 @@ class _Request:
     admin_access: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     """A device that a request gets."""
 
     request: _Request
@@ -337,14 +338,7 @@ def _attribute(given: _Given, wanted: str) -> DeviceAttribute | None:
 
 
 def _prevents(taint: DeviceTaint, tolerations: Sequence[DeviceToleration]) -> bool:
-    if taint.effect not in ("NoSchedule", "NoExecute"):
-        return False
-    return not any(
-        (not each.effect or each.effect == taint.effect)
-        and (not each.key or each.key == taint.key)
-        and (each.operator == "Exists" or (each.operator in ("", "Equal") and each.value == taint.value))
-        for each in tolerations
-    )
+    return taint.effect in ("NoSchedule", "NoExecute") and not is_tolerated(taint, tolerations)
 
 
 def _name(claim: ResourceClaim) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from steersman.api.core.v1 import Node, Pod, PodResourceClaim
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim
@@ -29,8 +29,7 @@ NOT_ALL = Rejection(DYNAMIC_RESOURCES, ("cannot allocate all claims",))
 IN_USE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim in use",))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimPlan:
+class ClaimPlan(Struct, frozen=True):
     """What is written once a node is chosen: the pod's claims, and what those get that have nothing yet."""
 
     claims: tuple[ResourceClaim, ...]

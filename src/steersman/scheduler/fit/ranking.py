@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from msgspec import Struct
+
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.node_fit import (
     MAX_SCORE,
@@ -70,8 +72,7 @@ class _Seen:
     host: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The node that is best, and how many would do (or, without a node, why none does)."""
 
     index: int | None

@@ -11,6 +11,7 @@ from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.work.bounded_cache import BoundedSet
 from steersman.work.yielding import Turn
 
 _SLICE: Final = 256
@@ -45,7 +46,7 @@ class Rankings:
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._rankings: OrderedDict[bytes, Ranking] = OrderedDict()
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._seen: BoundedSet[bytes] = BoundedSet(_SEEN)
         self._decisions = 0
         self._used: dict[bytes, int] = {}
         """At which decision each ranking was asked for last."""
@@ -188,11 +189,9 @@ class Rankings:
         return ranking
 
     def _is_known(self, key: bytes) -> bool:
-        known = key in self._seen
-        self._seen[key] = None
-        self._seen.move_to_end(key)
-        if len(self._seen) > _SEEN:
-            self._seen.popitem(last=False)
+        known = self._seen.has(key)
+        if not known:
+            self._seen.keep(key)
         return known
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+
 NODE_AFFINITY = "NodeAffinity"
 NODE_NAME = "NodeName"
 NODE_PORTS = "NodePorts"
@@ -26,8 +28,7 @@ DYNAMIC_RESOURCES = "DynamicResources"
 """Names of upstream's plugins: what rejected a pod says what may bring it back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """What a plugin says against a node, or against a pod altogether."""
 
     plugin: str

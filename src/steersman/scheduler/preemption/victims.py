@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
@@ -29,8 +30,7 @@ Nominated = Callable[[NodeInfo], Sequence[PodInfo]]
 """Pods of at least the preemptor's priority that are nominated for a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A node, and the pods that would have to go from it, the most important first."""
 
     node: NodeInfo
@@ -39,8 +39,7 @@ class Candidate:
     """How many of them a disruption budget protects."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(Struct, frozen=True):
     namespace: str
     selector: Selector
     disrupted: frozenset[str]

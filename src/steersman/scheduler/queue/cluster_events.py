@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any
+
+from msgspec import Struct
 
 from steersman.api.core import v1 as core
 from steersman.scheduler.demand.requests import taken_by
@@ -31,8 +32,7 @@ class Action(Flag):
     POD_GENERATED_CLAIM = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(Struct, frozen=True):
     """What happened to an object of a resource (its plural): how it was and is, None where it was not or is no more."""
 
     resource: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -12,6 +12,7 @@ from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms
 from steersman.scheduler.demand.weight import MOST_LABELS
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 from steersman.scheduler.state.pod_counts import PodCounts, TermUses
+from steersman.work.bounded_cache import BoundedCache
 
 _KNOWN_LABELS: Final = 4096
 _HARD_AFFINITY_WEIGHT: Final = 1
@@ -68,8 +69,9 @@ class ClusterState:
         self._pods: dict[str, tuple[PodInfo, NodeInfo]] = {}
         self._claim_users: dict[tuple[str, str], dict[str, str]] = {}
         self._assumed: set[str] = set()
-        self._terms_meaning: OrderedDict[object, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]]
-        self._terms_meaning = OrderedDict()
+        self._terms_meaning: BoundedCache[
+            Hashable, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]
+        ] = BoundedCache(_KNOWN_LABELS)
 
     def labels_of(self, namespace: str) -> Labels:
         """The labels of a namespace; none of one that is not known."""
@@ -227,7 +229,7 @@ class ClusterState:
             self.namespace_labels.pop(name, None)
         else:
             self.namespace_labels[name] = labels
-        self._terms_meaning.clear()
+        self._terms_meaning.forget()
         if self.counts.recount():
             for info in self.nodes:
                 self._changed(info)
@@ -239,15 +241,13 @@ class ClusterState:
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         key = namespace, frozenset(labels.items())
         versions = self.keeping_away.version, self.liking.version
-        known = self._terms_meaning.get(key)
+        known = self._terms_meaning[key]
         if known is None or known[:2] != versions:
             around = self.labels_of(namespace)
             keeping_away = self.keeping_away.meaning(namespace, labels, around)
             known = (*versions, keeping_away, self.liking.meaning(namespace, labels, around))
             if len(labels) <= MOST_LABELS:
-                self._terms_meaning[key] = known
-            if len(self._terms_meaning) > _KNOWN_LABELS:
-                self._terms_meaning.popitem(last=False)
+                self._terms_meaning.keep(key, known)
         return known[2:]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from steersman.machinery.selectors.labels import Labels
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
@@ -15,8 +16,7 @@ from steersman.scheduler.state.node_info import PodInfo
 NamespaceLabels = Callable[[str], Labels]
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """Which pods are counted: those that all selections mean."""
 
     selections: tuple[PodSelection, ...]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from functools import partial
-from time import perf_counter
 from typing import Final
 
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import Watcher
+from steersman.work.yielding import in_turns
 
 _TURN: Final = 0.003
 """Seconds between two turns of the loop."""
@@ -20,21 +18,12 @@ _ENDED: Final = 32
 
 def end_all(watchers: list[Watcher], error: Exception) -> None:
     """Ends watchers, which are told nothing any more; the list becomes empty as they are."""
-    _in_turns(partial(_end_some, watchers, error))
+    in_turns(partial(_end_some, watchers, error), _TURN)
 
 
 def forget_all(ordered: SortedEntries, entries: dict[str, Entry]) -> None:
     """Frees entries, which nobody is to be shown any more."""
-    _in_turns(partial(_forget_some, ordered, entries))
-
-
-def _in_turns(some: Callable[[], bool]) -> None:
-    """Calls a function until there is no more to do for it, others having the loop in between."""
-    until = perf_counter() + _TURN
-    while some():
-        if perf_counter() > until:
-            asyncio.get_running_loop().call_soon(_in_turns, some)
-            return
+    in_turns(partial(_forget_some, ordered, entries), _TURN)
 
 
 def _end_some(watchers: list[Watcher], error: Exception) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from steersman.storage.cache.entry import Change, Entry, WatchEvent
 from steersman.storage.cache.index import ValueOf
 from steersman.storage.keys import parent
+from steersman.work.yielding import in_turns
 
 logger = logging.getLogger(__name__)
 
@@ -331,18 +332,17 @@ class Watchers:
             if watcher.prompt:
                 _tell((watcher,), 0, telling.announcement, 0.0)
         if not self._untold:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(in_turns, self._go_on, 0.0)
         self._untold.append(telling)
         while len(self._untold) > _UNTOLD:
             self._tell_oldest(float("inf"))
 
-    def _go_on(self) -> None:
-        """Tells of what is yet to be told, for as long as a turn may take."""
+    def _go_on(self) -> bool:
+        """Tell of what is yet to be told, for as long as a turn may take; return True if that was not all."""
         until = perf_counter() + _TURN
         while self._untold and self._tell_oldest(until):
             pass
-        if self._untold:
-            asyncio.get_running_loop().call_soon(self._go_on)
+        return bool(self._untold)
 
     def _tell_oldest(self, until: float) -> bool:
         """Whether there was time for all of its watchers."""

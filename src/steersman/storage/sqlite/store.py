@@ -7,10 +7,11 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from steersman.machinery.values import times
 from steersman.storage.dispatch import Dispatcher, Registration
@@ -486,8 +487,7 @@ def _abandon(opening: asyncio.Task[_Opened]) -> None:
         opened.lock.release()
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     """A file that is locked, and the connection that writes it; `checked` if each row is known to be sound."""
 
     lock: FileLock

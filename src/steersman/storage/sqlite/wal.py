@@ -17,9 +17,10 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 _HEADER: Final = 32
 _FRAME_HEADER: Final = 24
@@ -31,8 +32,7 @@ _FIRST_FRAMES: Final = 16
 """Frames that are looked at to tell whether there are commits behind a damaged header."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """Committed frames, as the index of a log has them, and how many of them are in the file already."""
 
     salts: bytes
@@ -40,8 +40,7 @@ class Index:
     played: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A page in the log. `pages` is the size of the file after a commit, 0 in all frames of a commit but the last."""
 
     number: int

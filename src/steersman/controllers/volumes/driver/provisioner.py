@@ -19,7 +19,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.storage.v1 import StorageClass, VolumeAttachment
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignore_not_found, is_already_exists
 from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
@@ -118,16 +118,13 @@ class Provisioner(DriverComponent[Key]):
         name = volume.metadata.name
         if self._attachments.indexed(_BY_VOLUME, name):
             return
-        try:
+        with ignore_not_found():
             if not volume.metadata.deletion_timestamp:
                 await self.client.delete(PERSISTENT_VOLUMES, name)
                 return  # what it has become is told, and its finalizer goes then
             kept = [each for each in volume.metadata.finalizers if each != PROVISIONER_FINALIZER]
             metadata = msgspec.structs.replace(volume.metadata, finalizers=kept)
             await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, metadata=metadata))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _wants(claim: PersistentVolumeClaim) -> bool:

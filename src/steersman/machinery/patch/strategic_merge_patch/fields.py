@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.machinery.codec.go_types import GoMember, GoType, members_of
 from steersman.machinery.errors import status as errors
@@ -17,8 +18,7 @@ _REFLECT_KINDS: Final = {"list": "slice", "bytes": "slice", "any": "interface"}
 _UINT8: Final = GoType("uint8", "uint8")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field's type, or that of its items if it is asked for as a list, and how it is merged.
 
     `strategy` is "merge", "replace" or empty for what the type of value calls for. `key` tells items apart.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.machinery.codec.go_types import GoType
 from steersman.machinery.errors import status as errors
@@ -190,8 +191,7 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
     patch.pop(name, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merge:
+class _Merge(Struct, frozen=True):
     """A list that was merged, not yet in order.
 
     `patched` are the items of the patch, `known` those of the server, both in their orders; `kind` is None where the

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector, LabelSelectorRequirement
 from steersman.machinery.built_in.pod_resources import compute_qos_class
+from steersman.machinery.built_in.pod_state import TERMINAL_PHASES
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.ip import warnings_for_ip
-from steersman.registry.core.pods.conditions import set_condition
+from steersman.machinery.values.conditions import with_condition
 from steersman.registry.core.pods.resize_validation import validate_pod_resize
 from steersman.registry.core.pods.status_validation import validate_pod_status_update
 from steersman.registry.core.pods.update_validation import validate_ephemeral_containers_update, validate_pod_update
@@ -27,8 +28,6 @@ from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
-
-FINISHED = ("Succeeded", "Failed")
 
 
 class PodStrategy(Strategy[core.Pod, Services]):
@@ -50,15 +49,13 @@ class PodStrategy(Strategy[core.Pod, Services]):
         pod.spec.overhead = pod.spec.overhead or None
         drop_disabled_fields(pod.spec, None)
         if pod.spec.scheduling_gates:
-            set_condition(
-                pod.status,
-                core.PodCondition(
-                    type="PodScheduled",
-                    status="False",
-                    reason="SchedulingGated",
-                    message="Scheduling is blocked due to non-empty scheduling gates",
-                ),
+            gated = core.PodCondition(
+                type="PodScheduled",
+                status="False",
+                reason="SchedulingGated",
+                message="Scheduling is blocked due to non-empty scheduling gates",
             )
+            pod.status.conditions = with_condition((), gated)
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             _merge_label_keys(pod)
         sync_app_armor_annotations(ctx, pod)
@@ -91,7 +88,7 @@ class PodStrategy(Strategy[core.Pod, Services]):
         period = options.grace_period_seconds
         if period is None:
             period = pod.spec.termination_grace_period_seconds or 0
-        if not pod.spec.node_name or pod.status.phase in FINISHED:
+        if not pod.spec.node_name or pod.status.phase in TERMINAL_PHASES:
             period = 0
         options.grace_period_seconds = 1 if period < 0 else period
         return True

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, Pod, Service
 from steersman.endpoints.proxy.location import Location, join_preserving_trailing_slash

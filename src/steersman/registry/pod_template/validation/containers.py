@@ -149,7 +149,8 @@ def validate_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
         names.add(container.name)
         if container.lifecycle is not None:
             yield from validate_lifecycle(container.lifecycle, grace_period, here / "lifecycle", scope.spec.os)
-        yield from validate_probes(container, grace_period, here)
+        if container.liveness_probe or container.readiness_probe or container.startup_probe:
+            yield from validate_probes(container, grace_period, here)
         if container.restart_policy is not None or container.restart_policy_rules:
             yield from _validate_restart_policy(container, here)
     yield from _validate_host_ports(enumerate(containers), path)

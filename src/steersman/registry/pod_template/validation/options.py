@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodValidationOptions:
+class PodValidationOptions(Struct, frozen=True, kw_only=True):
     """What is let through beside what is valid (core/validation PodValidationOptions)."""
 
     is_pod: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta

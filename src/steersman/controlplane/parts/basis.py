@@ -1,0 +1,129 @@
+"""What all other parts rest on: threads and metrics, flags that make sense, ways to other servers."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack
+from ipaddress import IPv4Network, IPv6Network
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from steersman.audit.policy import Rules
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.controlplane.addresses import check_port, public_address, service_ranges
+from steersman.controlplane.admission import admission_configuration
+from steersman.controlplane.auditing import audit_rules
+from steersman.controlplane.controllers import check_own
+from steersman.controlplane.given_files import check_kubelet_files, check_proxy_client, check_serving_files
+from steersman.controlplane.option_ties import check_families
+from steersman.controlplane.options import Options, OptionsError
+from steersman.endpoints.filters.observation import Observe
+from steersman.machinery.metrics import Registry
+from steersman.net.client.egress import USUAL, Egress
+from steersman.server.config import new_executor
+from steersman.work.parts import Part, offered
+from steersman.work.threads import WorkerThreads
+
+if TYPE_CHECKING:
+    from steersman.controlplane.workers.worker import Worker
+    from steersman.net.client.transport import Nearby
+    from steersman.server.loop_watchdog import LoopWatchdog
+
+_CONTENTION: Final = 0.005
+"""Seconds for which the loop is held that count as contention."""
+
+
+class Embedding(Struct, frozen=True):
+    """What the process around a control plane says of it.
+
+    `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
+    server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
+    answered. `worker` says what it is a part of, if this process is one of several of a server.
+    """
+
+    nearby: Nearby | None = None
+    kubelets: Nearby | None = None
+    observe: Observe | None = None
+    worker: Worker | None = None
+
+
+class Common(Part):
+    """Threads, metrics and the table of kinds, which most parts use."""
+
+    threads: WorkerThreads
+    registry: Registry = offered()
+    executor: Executor = offered()
+    mapper: RESTMapper = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        ending.callback(self.threads.close)
+        self.executor = new_executor()
+        ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
+        self.registry, self.mapper = Registry(), RESTMapper()
+
+
+class LoopWatch(Part):
+    """The watchdog of the event loop, if a flag asks for one; `Paths` starts it, as a start may take its time."""
+
+    options: Options
+    common: Common
+    watchdog: LoopWatchdog | None = None
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        options, registry = self.options, self.common.registry
+        profiled, told = options.profiling and options.contention_profiling, options.debug_loop_watchdog
+        if not (profiled or told):
+            return
+        from steersman.server.loop_watchdog import LoopWatchdog  # which most servers never need
+
+        if profiled:
+            self.watchdog = LoopWatchdog(min(told or _CONTENTION, _CONTENTION), registry, told or math.inf)
+        else:
+            self.watchdog = LoopWatchdog(told, registry)
+        ending.callback(self.watchdog.stop)
+
+
+class GivenFlags(Part):
+    """Flags and the files that they name, judged before anything is written: a start that one of them ends leaves
+    nothing behind. Raises OptionsError."""
+
+    options: Options
+    embedding: Embedding
+    service_ranges: tuple[IPv4Network | IPv6Network, ...] = offered()
+    host: str = offered()
+    """Address by which other hosts reach this one."""
+    audit_rules: Rules | None = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        options = self.options
+        try:
+            check_own(options.controllers)
+        except ValueError as error:
+            raise OptionsError(f"--controllers: {error}") from None
+        check_kubelet_files(options)
+        check_proxy_client(options)
+        if self.embedding.worker is None:
+            check_port(options)
+        self.service_ranges = service_ranges(options)
+        self.host = public_address(options)
+        check_families(options, self.service_ranges, self.host)
+        self.audit_rules = audit_rules(options)
+        admission_configuration(options)
+        check_serving_files(options)
+
+
+class Ways(Part):
+    """The ways by which requests to other servers leave (--egress-selector-config-file)."""
+
+    options: Options
+    common: Common
+    egress: Egress = USUAL
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        if self.options.egress_selector_config_file:
+            from steersman.controlplane import egress_selector  # which most servers never need
+
+            file = self.options.egress_selector_config_file
+            self.egress = egress_selector.egress_of(file, self.common.registry)

@@ -1,0 +1,131 @@
+"""Parts that say who somebody is: tokens and their keys, certificates, rights."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
+from steersman.controlplane.authenticators import (
+    ConfiguredTokens,
+    authenticator,
+    configured_tokens,
+    token_authenticator,
+    token_keys,
+)
+from steersman.controlplane.authorizers import AuthorizerChain
+from steersman.controlplane.data_folder import certificate_files
+from steersman.controlplane.legacy_token_tracking import TokenUse
+from steersman.controlplane.options import Options
+from steersman.controlplane.parts.basis import Common, GivenFlags, Ways
+from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
+from steersman.controlplane.token_keys import TokenKeys
+from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
+from steersman.work.parts import Part, offered
+
+
+class TokenFiles(Part):
+    """Authenticators of tokens that files of flags describe: static ones, those of other issuers, a webhook."""
+
+    options: Options
+    common: Common
+    ways: Ways
+    configured: ConfiguredTokens = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        self.configured = configured_tokens(self.options, self.common.registry, ending, self.ways.egress)
+
+
+class SigningKeys(Part):
+    """The keys of service account tokens; they are made in a thread while other parts start."""
+
+    options: Options
+    common: Common
+    keys: TokenKeys = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        self.keys = await token_keys(self.options, self.common.registry, ending)
+
+
+class Certificates(Part):
+    """The certificates in the data folder, made unless they are there. Raises OptionsError."""
+
+    options: Options
+    flags: GivenFlags
+    files: CertificateFiles = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        more = (LOOPBACK_NAME,) if self.options.tls_cert_file else ()
+        service = str(self.flags.service_ranges[0][1])
+        self.files = certificate_files(self.options, self.flags.host, service, *more)
+
+
+class Tokens(Part):
+    """The authenticator of all tokens that a server knows."""
+
+    options: Options
+    common: Common
+    objects: ObjectStores
+    files: TokenFiles
+    signing: SigningKeys
+    issued: IssuedTokens
+    authenticator: TokenAuthenticator = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        stores = self.objects.stores
+        use = TokenUse(lambda: stores.objects("", "secrets"))
+        ending.push_async_callback(use.stop)
+        self.authenticator = token_authenticator(
+            self.options,
+            self.signing.keys,
+            stores,
+            self.issued,
+            use.note,
+            self.files.configured,
+            self.common.registry,
+        )
+
+
+class Authentication(Part):
+    """The authenticator of requests, by certificates, tokens and headers."""
+
+    options: Options
+    common: Common
+    files: TokenFiles
+    certificates: Certificates
+    tokens: Tokens
+    authenticator: Authenticator = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        jwt = self.files.configured.jwt
+        self.authenticator = authenticator(
+            self.options,
+            self.tokens.authenticator,
+            self.certificates.files,
+            self.common.registry,
+            None if jwt is None else jwt.anonymous,
+        )
+
+
+class Authorization(Part):
+    """The authorizers of requests. Raises OptionsError."""
+
+    options: Options
+    common: Common
+    ways: Ways
+    chain: AuthorizerChain = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        self.chain = AuthorizerChain(self.options, self.common.registry, self.ways.egress)
+        ending.push_async_callback(self.chain.stop)
+
+
+class StoredRights(Part):
+    """The roles and bindings that are stored, which authorizers judge by."""
+
+    objects: ObjectStores
+    filled: FilledCaches
+    authorization: Authorization
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        self.authorization.chain.feed(self.objects.stores.store)

@@ -1,0 +1,170 @@
+"""Resources that come and go while a server runs: those of definitions, of classes, of other servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from steersman.aggregator.aggregator import Aggregator
+from steersman.aggregator.config import AggregatorConfig
+from steersman.apiextensions.api_services import CustomAPIServices
+from steersman.apiextensions.conversion_metrics import ConversionMetrics
+from steersman.apiextensions.definitions import Definitions, Serves
+from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.options import Options
+from steersman.controlplane.parts.basis import Common, Embedding, Ways
+from steersman.controlplane.parts.resources import ResourceServices
+from steersman.controlplane.parts.serving import GenericServer, OpenAPI
+from steersman.controlplane.parts.storing import ObjectStores
+from steersman.registry.services import Services
+from steersman.rest.bound import BoundResource, bind
+from steersman.rest.capabilities import ResourceStorage
+from steersman.rest.resource import Resource
+from steersman.work.parts import Part, offered
+
+Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
+"""Makes what implements a resource in place of a store."""
+
+
+class LiveResources(Part):
+    """Resources that come and go while a server runs."""
+
+    objects: ObjectStores
+    resources: ResourceServices
+    generic: GenericServer
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        """Nothing: resources come when they are served."""
+
+    def serve(self, resource: Resource[Any, Services]) -> None:
+        """Serve one more resource from now on, stored where the others are; its cache is filled on first use.
+
+        Raises ValueError if another has its name in a group version, or is stored where it would be.
+        """
+        catalogue, stores = self.generic.server.catalogue, self.objects.stores
+        if catalogue.entry(resource.group, resource.plural) is not None:
+            raise ValueError(f"{resource.group_resource} is served already")
+        bound = bind(resource, self.resources.services)
+        storage = stores.add(bound)
+        try:
+            catalogue.put(bound, storage)
+        except ValueError:
+            stores.take_out(resource.group, resource.plural)
+            raise
+
+    async def serve_custom(
+        self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True, on: Implement | None = None
+    ) -> None:
+        """Serve a resource in the versions for which `serves` says so, in the place of the one of its name if there is
+        one: the next request finds the new one, and watches of the old one end. Clients are told of a new one that is
+        not `announced` by `announce`. What `on` makes implements it, if that is given, in place of a store.
+
+        Raises ValueError if a built-in resource has its name, or is stored where it would be.
+        """
+        catalogue, stores, services = self.generic.server.catalogue, self.objects.stores, self.resources.services
+        bound = bind(resource, services)
+        if on is not None:
+            catalogue.put(bound, on(bound, services), serves=serves, announced=announced)
+            return
+        store, before = stores.replace(bound)
+        try:
+            catalogue.put(bound, store, serves=serves, announced=announced)
+        except ValueError:
+            if before is None:
+                stores.take_out(resource.group, resource.plural)
+            raise
+        if before is not None:
+            await before.stop()
+
+    def announce(self, group: str, plural: str) -> None:
+        """Tell clients of a resource that is served. Raises KeyError for one that is not."""
+        self.generic.server.catalogue.announce(group, plural)
+
+    def tell_anew(self, group: str) -> None:
+        """Have discovery say what a group is now."""
+        self.generic.server.catalogue.tell_anew(group)
+
+    async def withdraw(self, group: str, plural: str) -> None:
+        """End serving a resource, and its watches; its stored objects stay. Raises KeyError if it is not served."""
+        self.generic.server.catalogue.remove(group, plural)
+        store = self.objects.stores.take_out(group, plural)
+        if store is not None:
+            await store.stop()
+
+    async def filled_objects(self, group: str, plural: str) -> StoreObjects:
+        """Typed access to a resource's objects once they are read. Raises KeyError, StatusError."""
+        stores = self.objects.stores
+        await stores.store(group, plural).warm()
+        return stores.objects(group, plural)
+
+
+class CustomResources(Part):
+    """The custom resources of the definitions that are stored; `DefinedResources` serves the first of them."""
+
+    common: Common
+    objects: ObjectStores
+    resources: ResourceServices
+    live: LiveResources
+    generic: GenericServer
+    definitions: Definitions = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        stores, server = self.objects.stores, self.generic.server
+        announcing = CustomAPIServices(stores.objects("apiregistration.k8s.io", "apiservices"))
+        key = ("apiextensions.k8s.io", "customresourcedefinitions")
+        metrics = ConversionMetrics(self.common.registry)
+        definitions = self.definitions = Definitions(
+            stores.store(*key), stores.objects(*key), self.live, announcing, self.resources.services, metrics
+        )
+        server.behind = definitions.behind
+        ending.push_async_callback(announcing.stop)
+        ending.push_async_callback(definitions.stop)
+        announcing.start()
+        definitions.install(server.add_post_start_hook)
+
+
+class Aggregation(Part):
+    """Group versions that other servers answer; `DefinedResources` has the first of them passed on."""
+
+    options: Options
+    embedding: Embedding
+    common: Common
+    ways: Ways
+    objects: ObjectStores
+    generic: GenericServer
+    openapi: OpenAPI
+    aggregator: Aggregator = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        options, stores = self.options, self.objects.stores
+        self.aggregator = Aggregator(
+            self.generic.server,
+            stores.store,
+            stores.objects,
+            self.common.registry,
+            lambda: self.openapi.paths.remote,
+            AggregatorConfig(
+                proxy_client_cert_file=options.proxy_client_cert_file,
+                proxy_client_key_file=options.proxy_client_key_file,
+                enable_aggregator_routing=options.enable_aggregator_routing,
+                aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
+                leave=self.ways.egress.cluster,
+            ),
+            nearby=self.embedding.nearby,
+        )
+        ending.push_async_callback(self.aggregator.stop)
+        self.aggregator.install()
+
+
+class DefinedResources(Part):
+    """The definitions and APIServices that are stored, which count before the server listens: no client is to find
+    that a resource is not there yet."""
+
+    custom: CustomResources
+    aggregation: Aggregation | None
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        await self.custom.definitions.start()
+        if self.aggregation is not None:
+            self.aggregation.aggregator.follow()

@@ -1,0 +1,108 @@
+"""Parts that keep objects: the storage, its encryption, a store for each resource, caches that are filled."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from steersman.controlplane.cache_checks import CacheChecks
+from steersman.controlplane.data_folder import encryption_of, etcd_clusters, fill, make_data_folder, open_storage
+from steersman.controlplane.options import Options
+from steersman.controlplane.parts.basis import Common, Embedding
+from steersman.controlplane.stored_versions.rewriting import agreement_on
+from steersman.controlplane.stores import Stores
+from steersman.storage.interface import Storage
+from steersman.work.parts import Part, offered
+
+if TYPE_CHECKING:
+    from steersman.controlplane.encryption import Encryption
+    from steersman.controlplane.etcd_cluster import EtcdClusters
+    from steersman.controlplane.stored_versions.agreement import Agreement
+
+
+class EncryptionAtRest(Part):
+    """The encryption of stored values (--encryption-provider-config)."""
+
+    options: Options
+    common: Common
+    encryption: Encryption | None = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        self.encryption = await encryption_of(self.options, self.common.registry, ending)
+
+
+class OpenStorage(Part):
+    """The data folder, which is locked, and the storage in it or elsewhere."""
+
+    options: Options
+    embedding: Embedding
+    common: Common
+    storage: Storage = offered()
+    clusters: EtcdClusters | None = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        make_data_folder(self.options)
+        self.clusters = etcd_clusters(self.options, self.common.registry)
+        self.storage = await self.open()
+        ending.push_async_callback(self.storage.close)
+        if self.clusters is not None:
+            await self.clusters.open_overrides(ending)
+
+    async def open(self) -> Storage:
+        """Return the storage, which keeps other processes out. Raises what it raises, OSError."""
+        worker = self.embedding.worker
+        open_it = open_storage if worker is None else worker.open_storage
+        return await open_it(self.options, self.clusters)
+
+
+class ObjectStores(Part):
+    """The stores of resources, of which there are none yet."""
+
+    options: Options
+    at_rest: EncryptionAtRest
+    opened: OpenStorage
+    stores: Stores = offered()
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        storage, clusters = self.opened.storage, self.opened.clusters
+        located, is_apart = (None, None) if clusters is None else (clusters.storage_of, clusters.is_apart)
+        self.stores = Stores(storage, self.at_rest.encryption, self.options.storage_media_type, located, is_apart)
+        ending.push_async_callback(self.stores.stop)
+
+
+class StoredVersions(Part):
+    """The agreement with other servers on the storage on the versions in which objects are stored."""
+
+    opened: OpenStorage
+    objects: ObjectStores
+    agreement: Agreement | None = None
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        storage = self.opened.storage
+        if storage.has_other_servers:
+            self.agreement = agreement_on(storage, self.objects.stores)
+            await self.agreement.join()
+            ending.push_async_callback(self.agreement.leave)
+
+
+class FilledCaches(Part):
+    """The caches of all stores, filled with what is stored."""
+
+    options: Options
+    objects: ObjectStores
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        await fill(self.objects.stores, self.options)
+
+
+class CacheConsistency(Part):
+    """Comparisons of caches with what etcd has, where that is stored in."""
+
+    opened: OpenStorage
+    objects: ObjectStores
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        if self.opened.clusters is not None:
+            checks = CacheChecks(self.objects.stores, self.opened.clusters.keys_of)
+            ending.push_async_callback(checks.periodic.stop)
+            checks.periodic.start()

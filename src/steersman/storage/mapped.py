@@ -1,0 +1,418 @@
+"""A storage that keeps values in another form in the storage below: encrypted, or as objects of other versions.
+
+Values that are stored as they are pass through. Others are mapped where they are asked for, some microseconds for a
+small one. Large ones are mapped in the worker threads, and keys of encrypted ones are fetched first. Subscribers are
+told in the order of revisions: behind an event whose value is large, or whose key has to be fetched, the others wait,
+and so does whoever asks for their revisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, Protocol
+
+from steersman.storage.interface import (
+    Conflict,
+    Deliver,
+    Event,
+    KeyExists,
+    KeyValue,
+    Lost,
+    Range,
+    Storage,
+    StorageUnavailable,
+    Subscription,
+    Undecodable,
+    Unreadable,
+)
+from steersman.storage.late import Late
+from steersman.storage.wrapping import WrappingStorage
+from steersman.work.offloading import begin_task
+from steersman.work.yielding import Turn, unhurried
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 10_000
+"""Events of the present that may wait. A subscriber that is owed more is told of them as they are stored, and so starts
+over; one that still waits for the past is refused."""
+
+
+class ValueMap(Protocol):
+    """A mapping between the values of one resource and the bytes that are stored for them."""
+
+    @property
+    def seals(self) -> bool:
+        """True once stored bytes may differ from values."""
+        ...
+
+    @property
+    def writes_as_given(self) -> bool:
+        """True while values are stored as they are given."""
+        ...
+
+    def is_value(self, stored: bytes) -> bool:
+        """Return True for stored bytes that are handed out as they are."""
+        ...
+
+    def takes_long(self, stored: bytes) -> bool:
+        """Return True for stored bytes that are mapped in the worker threads."""
+        ...
+
+    def value_now(self, item: KeyValue) -> bytes | None:
+        """Return the value, None if something has to be fetched first. Raises Undecodable, Unreadable."""
+        ...
+
+    async def value(self, item: KeyValue) -> bytes:
+        """Return the value. Raises Undecodable, Unreadable."""
+        ...
+
+    async def stored(self, key: str, value: bytes) -> bytes:
+        """Return the bytes to store for a value. Raises Unwritable, and ValueError for an impossible key or value."""
+        ...
+
+    async def is_stale(self, item: KeyValue) -> bool:
+        """Return True if other bytes would be stored for the value now. Raises Undecodable, Unreadable."""
+        ...
+
+
+class MappedStorage(WrappingStorage):
+    """The values of one resource, mapped by `values`."""
+
+    def __init__(self, inner: Storage, values: ValueMap, late: Late | None = None) -> None:
+        """`late` has the late subscribers of other resources, too."""
+        super().__init__(inner)
+        self._values = values
+        self._under_way: dict[bytes, bytes] = {}
+        """Bytes that are being stored -> the value that they were made of, for subscribers that are told of them."""
+        self._late: Final = Late()
+        self._late_of_all = Late() if late is None else late
+
+    @property
+    def seals(self) -> bool:
+        return self._values.seals or self._inner.seals
+
+    @property
+    def revision(self) -> int:
+        if not self._late.feeds:
+            return self._inner.revision
+        return min(self._inner.revision, *(feed.told for feed in self._late.feeds))
+
+    async def wait_until(self, revision: int) -> None:
+        await self._inner.wait_until(revision)
+        await self._late.wait_until(revision)
+
+    # Reading
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        found = await self._inner.get(key, revision=revision)
+        return None if found is None else await self.mapped(found)
+
+    async def is_stale(self, key: str) -> bool:
+        if self._inner.seals and await self._inner.is_stale(key):
+            return True
+        found = await self._inner.get(key)
+        return found is not None and await self._values.is_stale(found)
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        found = await self._inner.range(prefix, start=start, limit=limit, revision=revision, count=count)
+        is_value = self._values.is_value
+        if all(is_value(item.value) for item in found.items):
+            return found
+        items = []
+        async for item in unhurried(found.items):
+            items.append(await self.mapped(item))
+        return Range(items, found.revision, found.more, found.count)
+
+    async def mapped(self, item: KeyValue) -> KeyValue:
+        """Return the item with its value. Raises Undecodable, Unreadable."""
+        stored = item.value
+        if self._values.is_value(stored):
+            return item
+        value = self._under_way.get(stored)
+        return _with_value(item, await self._values.value(item) if value is None else value)
+
+    def mapped_now(self, item: KeyValue) -> KeyValue | None:
+        """Return the item with its value, None if the event loop would wait. Raises Undecodable, Unreadable."""
+        stored = item.value
+        if self._values.is_value(stored):
+            return item
+        value = self._under_way.get(stored)
+        if value is None:
+            value = None if self._values.takes_long(stored) else self._values.value_now(item)
+        return None if value is None else _with_value(item, value)
+
+    def mapped_later(self, item: KeyValue | None) -> KeyValue | None:
+        """Return the item, whose value is mapped if somebody looks at it."""
+        return item if item is None or self._values.is_value(item.value) else _Later(item, self._values)
+
+    # Writing
+
+    def create(self, key: str, value: bytes, *, ttl: int = 0) -> Coroutine[Any, Any, KeyValue]:
+        if self._values.writes_as_given:
+            return self._inner.create(key, value, ttl=ttl)
+        return self._create(key, value, ttl)
+
+    async def _create(self, key: str, value: bytes, ttl: int) -> KeyValue:
+        stored = await self._begin(key, value)
+        try:
+            return _with_value(await self._inner.create(key, stored, ttl=ttl), value)
+        except KeyExists as error:
+            raise KeyExists(self._as_far_as_readable(error.current)) from None
+        finally:
+            self._under_way.pop(stored, None)
+
+    def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> Coroutine[Any, Any, KeyValue]:
+        if self._values.writes_as_given:
+            return self._inner.update(key, value, expected_revision=expected_revision, ttl=ttl)
+        return self._update(key, value, expected_revision, ttl)
+
+    async def _update(self, key: str, value: bytes, expected_revision: int, ttl: int) -> KeyValue:
+        stored = await self._begin(key, value)
+        try:
+            written = await self._inner.update(key, stored, expected_revision=expected_revision, ttl=ttl)
+            return _with_value(written, value)
+        except Conflict as error:
+            raise self._conflict(error) from None
+        finally:
+            self._under_way.pop(stored, None)
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        try:
+            event = await self._inner.delete(key, expected_revision=expected_revision)
+        except Conflict as error:
+            raise self._conflict(error) from None
+        previous = event.previous
+        if previous is None or self._values.is_value(previous.value):
+            return event
+        return Event(event.revision, event.key, None, await self.mapped(previous))
+
+    async def _begin(self, key: str, value: bytes) -> bytes:
+        """Return the bytes to store for a value, which are under way from now on."""
+        stored = await self._values.stored(key, value)
+        if stored is not value:
+            self._under_way[stored] = value
+        return stored
+
+    def _conflict(self, error: Conflict) -> Conflict:
+        current = error.current
+        return Conflict(error.args[0], None if current is None else self._as_far_as_readable(current))
+
+    def _as_far_as_readable(self, item: KeyValue) -> KeyValue:
+        """Return the item with its value, or as it is stored where the value cannot be had at once."""
+        try:
+            return self.mapped_now(item) or item
+        except (Undecodable, Unreadable):
+            return item
+
+    # Telling subscribers
+
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
+        feed = _Feed(self, self._values, deliver, (self._late, self._late_of_all))
+
+        def end(error: Exception) -> None:
+            feed.drop()
+            if lost is not None:
+                lost(error)
+
+        feed.subscription = await self._inner.subscribe(
+            prefix, after_revision=after_revision, deliver=feed.take, lost=end
+        )
+        try:
+            await feed.begin()
+        except BaseException:
+            feed.cancel()
+            raise
+        return feed
+
+
+class _Feed:
+    """The events of one subscriber: the past, which is waited for, and then the present, in one order."""
+
+    subscription: Subscription
+    """The subscription to the storage below."""
+
+    def __init__(self, storage: MappedStorage, values: ValueMap, deliver: Deliver, late: Sequence[Late]) -> None:
+        self._storage = storage
+        self._is_value = values.is_value
+        self._deliver = deliver
+        self._late = late
+        self._is_past = True
+        self._waiting: deque[Event] = deque()
+        self._most_waiting = 0
+        """Bound of the events that wait, 0 for none: what is kept of the past lies in the storage below as well."""
+        self._is_owed_too_much = False
+        self._work: asyncio.Task[None] | None = None
+        self.told = 0
+        """The revision up to which nothing waits."""
+        self.caught_up = asyncio.Event()
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Deliver events as far as their values are there at once, and let the rest wait."""
+        if self._waiting:
+            self._wait_for(events)
+        elif all(map(self._is_plain, events)):
+            self._deliver(events)
+        else:
+            self._take_others(events)
+
+    def _is_plain(self, event: Event) -> bool:
+        current, previous = event.current, event.previous
+        is_value = self._is_value
+        return (current is None or is_value(current.value)) and (previous is None or is_value(previous.value))
+
+    def _take_others(self, events: Sequence[Event]) -> None:
+        ready: list[Event] = []
+        for number, event in enumerate(events):
+            mapped = None if self._is_past else self._mapped_now(event)
+            if mapped is None:
+                if ready:
+                    self._deliver(ready)
+                self._wait_for(events[number:])
+                return
+            ready.append(mapped)
+        self._deliver(ready)
+
+    def _mapped_now(self, event: Event) -> Event | None:
+        """Return the event with its values, None if the event loop would wait.
+
+        One that cannot be read is returned as it is stored, so that its subscriber finds out. The previous value is
+        seldom looked at.
+        """
+        current = event.current
+        try:
+            if current is not None:
+                current = self._storage.mapped_now(current)
+                if current is None:
+                    return None
+        except (Undecodable, Unreadable) as error:
+            return _as_stored(event, error)
+        return Event(event.revision, event.key, current, self._storage.mapped_later(event.previous))
+
+    def _wait_for(self, events: Sequence[Event]) -> None:
+        if not events or self._is_owed_too_much:
+            return
+        if not self._waiting:
+            self.told = events[0].revision - 1
+            self.caught_up.clear()
+        self._waiting += events
+        self._is_owed_too_much = 0 < self._most_waiting < len(self._waiting)
+        if self._is_past:
+            return
+        for late in self._late:
+            late.feeds.add(self)
+        if self._is_owed_too_much:
+            self._give_up()
+        elif self._work is None:
+            self._work = begin_task(self._catch_up())
+
+    async def begin(self) -> None:
+        """Return once everything of the past has been delivered. Raises Undecodable, Unreadable, StorageUnavailable."""
+        self._most_waiting = len(self._waiting) + MOST_WAITING
+        await self._deliver_waiting()
+        self._most_waiting = MOST_WAITING
+        self._is_past = False
+
+    async def _catch_up(self) -> None:
+        """Deliver the events of the present that wait. Whoever cancels this takes over what is left of them."""
+        try:
+            await self._deliver_waiting()
+        except Exception:
+            logger.exception("a subscriber failed and is ended")
+            self.subscription.cancel()
+            self._waiting.clear()
+        self._work = None
+        self._rest()
+
+    async def _deliver_waiting(self) -> None:
+        turn = Turn()
+        while self._waiting:
+            event = await self._mapped(self._waiting[0])
+            if self._is_owed_too_much:
+                raise StorageUnavailable("too many events wait for those of the past")
+            if self._waiting:  # nothing is told any more
+                self._waiting.popleft()
+                self.told = event.revision
+                self._deliver([event])
+            await turn.give()
+
+    async def _mapped(self, event: Event) -> Event:
+        """Return the event with its values. Raises Undecodable and Unreadable for one of the past."""
+        current, previous = event.current, event.previous
+        storage = self._storage
+        try:
+            current = None if current is None else await storage.mapped(current)
+            if previous is not None:
+                previous = await storage.mapped(previous) if self._is_past else storage.mapped_later(previous)
+        except (Undecodable, Unreadable) as error:
+            if self._is_past:
+                raise
+            return _as_stored(event, error)
+        return Event(event.revision, event.key, current, previous)
+
+    def _give_up(self) -> None:
+        waiting = list(self._waiting)
+        self.drop()
+        self._is_owed_too_much = False
+        self._deliver(waiting)
+
+    def _rest(self) -> None:
+        for late in self._late:
+            late.feeds.discard(self)
+        self.caught_up.set()
+
+    def cancel(self) -> None:
+        """See interface.Subscription."""
+        self.subscription.cancel()
+        self.drop()
+
+    def drop(self) -> None:
+        """Deliver nothing any more of what waits."""
+        self._waiting.clear()
+        work, self._work = self._work, None
+        if work is not None:
+            work.cancel()
+        self._rest()
+
+
+class _Later(KeyValue):
+    """A key's value that is mapped when it is first looked at; as it is stored if something had to be fetched first.
+
+    Raises Undecodable and Unreadable then.
+    """
+
+    __slots__ = ("_value", "_values")
+
+    def __init__(self, item: KeyValue, values: ValueMap) -> None:
+        self.key = item.key
+        self.create_revision = item.create_revision
+        self.mod_revision = item.mod_revision
+        self._values: ValueMap | None = values
+        self._value = item.value
+
+    @property
+    def value(self) -> bytes:  # type: ignore[override]  # nobody sets it
+        if self._values is not None:
+            item = KeyValue(self.key, self._value, self.create_revision, self.mod_revision)
+            self._value = self._values.value_now(item) or self._value
+            self._values = None
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyValue) and _with_value(self, self.value) == _with_value(other, other.value)
+
+
+def _with_value(item: KeyValue, value: bytes) -> KeyValue:
+    return KeyValue(item.key, value, item.create_revision, item.mod_revision)
+
+
+def _as_stored(event: Event, error: Undecodable | Unreadable) -> Event:
+    if isinstance(error, Unreadable):
+        logger.warning("%s cannot be decrypted as its watchers are to be told of it: %s", event.key, error)
+    return event

@@ -1,0 +1,49 @@
+"""The values of a built-in kind in the forms in which objects of it may be stored (`kinds.stored_form`)."""
+
+from __future__ import annotations
+
+from steersman.kinds.stored_form import NotAnObject, StoredForm
+from steersman.machinery.large_work.sizes import is_large, is_large_protobuf
+from steersman.storage.interface import SEALED, KeyValue, Undecodable
+from steersman.work.offloading import offload_if
+
+
+class StoredObjects:
+    """A `storage.mapped.ValueMap`. `seals` is True once an object was met that is stored in another form."""
+
+    def __init__(self, form: StoredForm) -> None:
+        self._form = form
+        self._left = (form.prefix, SEALED)
+        """Beginnings of values, and of encrypted bytes, which whoever is handed them tells by that."""
+        self.seals = False
+
+    @property
+    def writes_as_given(self) -> bool:
+        return self._form.writes_own
+
+    def is_value(self, stored: bytes) -> bool:
+        return stored.startswith(self._left)
+
+    def takes_long(self, stored: bytes) -> bool:
+        return is_large(stored) if stored[:1] == b"{" else is_large_protobuf(stored)
+
+    def value_now(self, item: KeyValue) -> bytes:
+        self.seals = True
+        try:
+            return self._form.value(item.value)
+        except NotAnObject as error:
+            raise Undecodable(item.key, str(error)) from error
+
+    async def value(self, item: KeyValue) -> bytes:
+        return await offload_if(self.takes_long(item.value), self.value_now, item)
+
+    async def stored(self, key: str, value: bytes) -> bytes:
+        return await offload_if(is_large(value), self._form.stored, value)
+
+    async def is_stale(self, item: KeyValue) -> bool:
+        """As upstream, which compares what is stored."""
+        stored = item.value
+        if self._form.writes_own and self._form.is_own(stored):
+            return False
+        value = stored if self.is_value(stored) else await self.value(item)
+        return await self.stored(item.key, value) != stored

@@ -1,0 +1,71 @@
+"""Computing beside the event loop goes through `work.offloading`; other threads wait, and the reasons stand here."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import steersman
+
+SOURCE: Final = Path(steersman.__file__).parent
+
+ALLOWED: Final[dict[str, int]] = {
+    # modules are imported when they are first needed: most of it is reading files
+    "net/websocket/streams.py": 1,
+    "net/websocket/messages.py": 1,
+    "apiextensions/definitions.py": 1,
+    "openapi/first_use.py": 1,
+    "controlplane/policy_status.py": 1,
+    # files are read and written
+    "controlplane/followed_configuration.py": 1,
+    "controlplane/token_keys.py": 1,
+    "audit/backends/log.py": 2,
+    "storage/moving/to_sqlite.py": 5,
+    "storage/moving/to_etcd.py": 2,
+    "storage/sqlite/store.py": 2,
+    "storage/sqlite/reader.py": 2,
+    "storage/sqlite/checkpoint.py": 1,
+    "storage/sqlite/writer.py": 1,
+    # processes are begun and waited for
+    "controlplane/workers/process.py": 3,
+    # zlib works without the interpreter lock, in two threads of its own
+    "server/config.py": 1,
+    "endpoints/compression.py": 2,
+    # the threads of the event loop itself, one that watches it, and one that has an event loop
+    "cli/serve.py": 2,
+    "server/loop_watchdog.py": 1,
+    "testing/threaded_environment.py": 1,
+    # a clock that is moved counts what runs in threads
+    "testing/clock.py": 1,
+    # the mechanism
+    "work/threads.py": 1,
+    "work/letting_go.py": 1,
+}
+_NAMES: Final = frozenset({"to_thread", "run_in_executor", "ThreadPoolExecutor", "Thread"})
+
+
+def threads_by_hand(source: str) -> int:
+    """Return how often a module begins threads, or has something done in some."""
+    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return sum((each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) in _NAMES for each in calls)
+
+
+def test_threads_are_those_of_the_one_mechanism_but_for_what_waits() -> None:
+    found: Counter[str] = Counter()
+    for path in SOURCE.rglob("*.py"):
+        source = path.read_text()
+        if any(name in source for name in _NAMES) and (count := threads_by_hand(source)):
+            found[str(path.relative_to(SOURCE))] = count
+    assert dict(found) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["await asyncio.to_thread(f)", "loop.run_in_executor(None, f)", "ThreadPoolExecutor(2)", "threading.Thread()"],
+)
+def test_it_is_found(source: str) -> None:
+    assert threads_by_hand(f"async def g():\n    {source}") == 1
