@@ -1,4 +1,4 @@
-"""How the texts of flags are read: each takes the text of a value, and raises ValueError, which says what is wrong."""
+"""Readers of flags: each takes the text of a value, and raises ValueError, whose text says what is wrong."""
 
 from __future__ import annotations
 
