@@ -181,11 +181,13 @@ FILES: dict[str, tuple[Read, type[Exception], dict[str, Any]]] = {
     "logins": (load_logins, KubeconfigError, of("v1", "Config", users=[{"name": "u", "user": {"username": "n"}}])),
 }
 
+OTHERS: list[Any] = [5, "x", None, [], {}, [[]]]
+
 
 def replaced(value: Any) -> Iterator[Any]:
     """The value with anything else in the place of each of its parts, one at a time."""
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-        for other in (5, "x", None, [], {}, [[]]):
+        for other in OTHERS:
             changed = copy.copy(value)
             changed[key] = other
             yield changed
