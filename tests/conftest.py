@@ -82,10 +82,15 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_long_key_is_remembered() -> Iterator[None]:
-    """Fails a test that had a memoised function remember more than it may, whoever caught the error."""
+def _nothing_is_left_behind() -> Iterator[None]:
+    """Fail a test that had a memoised function remember more than it may, and give back the time that it moved.
+
+    It is one fixture, as each costs every test.
+    """
     memoised.faults.clear()
+    moved = times.moment() - time.time()
     yield
+    times.advance(moved - (times.moment() - time.time()))
     assert memoised.faults == []
 
 
@@ -122,14 +127,6 @@ def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _time_is_given_back() -> Iterator[None]:
-    """A clock that a test has moved moves no test after it in this process."""
-    before = times.moment() - time.time()
-    yield
-    times.advance(before - (times.moment() - time.time()))
-
-
 @pytest.fixture(scope="session")
 def hook_files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     """The authority and certificate of webhooks, at 127.0.0.1 and as the Service `hook` in `default`."""
@@ -156,14 +153,16 @@ def large_request() -> Iterator[Account]:
     threads.close()
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_is_forgotten() -> Iterator[None]:
     """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
 
     def report() -> None:
         raise AssertionError("something that may take long is evaluated on the event loop")
 
-    monkeypatch.setattr(forgotten, "report", report)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forgotten, "report", report)
+        yield
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]

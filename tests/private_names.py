@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 _PRIVATE = re.compile(r"_(?!_)\w+")
+_LIKELY = re.compile(r"\._[a-zA-Z]|\bimport\b.*\b_[a-zA-Z]|^    _\w+,$|[\"']_[a-zA-Z]", re.MULTILINE)
+"""Text that may have such a name, as parsing all of it takes long."""
 _PATCHED = re.compile(r"steersman\.[\w.]*\._(?!_)\w+")
 
 
-def _own(tree: ast.AST) -> set[str]:
+@lru_cache(maxsize=1)
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    """Return all of a module that may have private names, and nothing of others."""
+    return tuple(ast.walk(ast.parse(text))) if _LIKELY.search(text) else ()
+
+
+def _own(nodes: Iterable[ast.AST]) -> set[str]:
     """Return names that a module gives to something itself."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
@@ -29,19 +38,18 @@ def _is_self(node: ast.expr) -> bool:
 
 def read(text: str) -> Iterator[str]:
     """Yield the private names that a module imports from the package, or reads of an object that is not its own."""
-    tree = ast.parse(text)
-    own = _own(tree)
-    for node in ast.walk(tree):
+    nodes = _nodes(text)
+    own = _own(nodes)
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "steersman":
             yield from (f"{node.module}.{alias.name}" for alias in node.names if _PRIVATE.fullmatch(alias.name))
-        elif isinstance(node, ast.Attribute) and _PRIVATE.fullmatch(node.attr):
-            if node.attr not in own and not _is_self(node.value):
-                yield node.attr
+        elif isinstance(node, ast.Attribute) and node.attr not in own and not _is_self(node.value):
+            yield from filter(_PRIVATE.fullmatch, [node.attr])
 
 
 def patched(text: str) -> Iterator[str]:
     """Yield the private names that a module has `monkeypatch.setattr` or `setitem` replace."""
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         if node.func.attr not in {"setattr", "setitem", "delattr"}:

@@ -154,6 +154,8 @@ class NodeStrategy(Strategy[Node]):
     """Unlike other kinds a node may be created with its status. `configSource` and what belongs to it is a feature that
     is gone: nobody can set it any more."""
 
+    resets = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: Node) -> None:
         obj.spec.config_source = None
         obj.status.config = None
@@ -168,7 +170,7 @@ class NodeStrategy(Strategy[Node]):
             yield from warnings_for_cidr(cidr, _SPEC.child("podCIDRs")[index])
 
     def prepare_for_update(self, ctx: Context, new: Node, old: Node) -> None:
-        new.status = old.status
+        super().prepare_for_update(ctx, new, old)
         new.spec.config_source = old.spec.config_source
 
     def validate_update(self, ctx: Context, new: Node, old: Node) -> Iterator[FieldError]:
@@ -180,8 +182,10 @@ class NodeStrategy(Strategy[Node]):
 
 
 class NodeStatusStrategy(NodeStrategy):
+    resets = ("spec",)
+
     def prepare_for_update(self, ctx: Context, new: Node, old: Node) -> None:
-        new.spec = old.spec
+        super().prepare_for_update(ctx, new, old)
         new.status.config = old.status.config
 
     def validate_update(self, ctx: Context, new: Node, old: Node) -> Iterator[FieldError]:

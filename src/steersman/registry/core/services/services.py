@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, ServiceStatus, SessionAffinityConfig
+from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, SessionAffinityConfig
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, quote
 from steersman.machinery.errors.status import StatusError
@@ -79,9 +79,7 @@ class ServiceAllocator(Allocator[Service]):
 
 class ServiceStrategy(Strategy[Service]):
     allow_create_on_update = True
-
-    def prepare_for_create(self, ctx: Context, obj: Service) -> None:
-        obj.status = ServiceStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, obj: Service) -> Iterator[FieldError]:
         return validate_service(obj, None)
@@ -94,7 +92,7 @@ class ServiceStrategy(Strategy[Service]):
             obj.spec.internal_traffic_policy = None
 
     def prepare_for_update(self, ctx: Context, new: Service, old: Service) -> None:
-        new.status = old.status
+        super().prepare_for_update(ctx, new, old)
         drop_type_dependent_fields(new, old)
 
     def validate_update(self, ctx: Context, new: Service, old: Service) -> Iterator[FieldError]:
