@@ -16,13 +16,13 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.cel import types
 from steersman.cel.environment import Overload
-from steersman.cel.evaluator import Frame
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.addresses import CIDR, IP, _read_cidr, _read_ip
 from steersman.cel.library.kubernetes import _LIBRARIES, base_environment
 from steersman.cel.library.quantities import QUANTITY, read_quantity
 from steersman.cel.library.semvers import SEMVER, parse_version
 from steersman.cel.library.urls import URL, _url
+from steersman.cel.steps import Frame
 from steersman.cel.work import counted_by
 from steersman.machinery.codec.strict import decode_object
 from steersman.machinery.go.urls import parse as parse_url

@@ -66,7 +66,6 @@ OF_THE_PACKAGE = {
     "machinery.managed_fields.builtin._builder_on_request",
     "machinery.managed_fields.builtin.schema_of_kind",
     "machinery.managed_fields.plain.members",
-    "machinery.managed_fields.reset_fields.reset_filter",
     "net.client.http2.health.health_of_environment",
     "openapi.derived._modules",
     "openapi.descriptions._recorded_layouts",

@@ -12,12 +12,12 @@ from typing import Any
 from steersman.cel import declared, types
 from steersman.cel.declared import DeclaredType, declared_list, declared_map, declared_object
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import ProgramError
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, declared_size, kubernetes_costs
 from steersman.cel.library.quantities import QUANTITY
 from steersman.cel.moments import read_timestamp, timestamp_text
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import (
     CostLimitExceeded,
     Duration,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.cel.evaluator import ProgramError
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import (
     MAX_INT,
     MAX_UINT,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import ProgramError
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.library.mutation import JSON_PATCHES, ObjectValue, constructed
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import EvaluationError
 
 ENVIRONMENT = base_environment().constructing(constructed, JSON_PATCHES)

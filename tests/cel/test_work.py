@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.cel import regular
-from steersman.cel.evaluator import Frame
+from steersman.cel.steps import Frame
 from steersman.cel.values import CostLimitExceeded, EvaluationError, equal
 from steersman.cel.work import HERE, spend, spend_on_text
 from tests.cel.cel_sample import evaluate

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from steersman.cel.evaluator import Frame
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
+from steersman.cel.steps import Frame
 from steersman.work.offloading import is_hurried, offload, takes_long
 
 P = ParamSpec("P")

@@ -9,9 +9,10 @@ from steersman.admission_rules.environments import AUTHORIZER_NAME
 from steersman.cel import types
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import Program, ProgramError
+from steersman.cel.evaluator import Program
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
+from steersman.cel.steps import ProgramError
 from steersman.cel.types import Type
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
 

@@ -21,10 +21,11 @@ from steersman.cel import declared, types
 from steersman.cel.declared import DeclaredType, declared_list, declared_map, declared_object
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import Program, ProgramError
+from steersman.cel.evaluator import Program
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError
 from steersman.machinery.errors.field import FieldError, Path, duplicate, internal, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space

@@ -9,8 +9,9 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from steersman.cli.flags import FLAGS, SECTIONS, Flag
-from steersman.cli.flags.readers import SHOWN, file, folder, one_file
+from steersman.controlplane.flag_readers import SHOWN, file, folder, one_file
+from steersman.controlplane.flags import Flag
+from steersman.controlplane.options import FLAGS, SECTIONS, Options
 
 _NAMES: Final = 0.36
 """Part of the width that is the column of names at most; what is longer has its line for itself."""
@@ -139,7 +140,6 @@ def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str
 def _defaults() -> dict[str, str]:
     """Texts of the defaults, by flag, of those that say something."""
     from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
-    from steersman.controlplane.options import Options
 
     found = {**Options(data_dir=default_data_dir()).as_flags(), "data-dir": DEFAULT_DATA_DIR}
     return {name: text for name, text in found.items() if text not in ("", "[]")}
@@ -175,7 +175,9 @@ def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[
         before, comma, last = incomplete.rpartition(",") if flag.repeats else ("", "", incomplete)
         given = before.split(",")
         return [
-            CompletionItem(before + comma + each) for each in flag.values if each.startswith(last) and each not in given
+            CompletionItem(before + comma + each)
+            for each in flag.offered
+            if each.startswith(last) and each not in given
         ]
 
     return complete

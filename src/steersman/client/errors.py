@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -55,22 +56,6 @@ def is_not_found(error: StatusError) -> bool:
     return error.reason == "NotFound"
 
 
-class _IgnoreNotFound:
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        return isinstance(error, StatusError) and is_not_found(error)
-
-
-_IGNORE_NOT_FOUND: Final = _IgnoreNotFound()
-
-
-def ignore_not_found() -> _IgnoreNotFound:
-    """Return a context that ends early, and well, where there is no such object."""
-    return _IGNORE_NOT_FOUND
-
-
 def is_conflict(error: StatusError) -> bool:
     """Whether the object has changed since it was read."""
     return error.reason == "Conflict"
@@ -94,3 +79,16 @@ def is_expired(error: StatusError) -> bool:
 def is_namespace_terminating(error: StatusError) -> bool:
     """Whether nothing can be made in the namespace, as it is being deleted."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+
+
+class ignoring:
+    """A context that ends early, and well, with a StatusError of which one of the predicates is true."""
+
+    def __init__(self, *expected: Callable[[StatusError], bool]) -> None:
+        self._expected = expected
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return isinstance(error, StatusError) and any(is_expected(error) for is_expected in self._expected)

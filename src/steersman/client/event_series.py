@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 
 _QUEUED: Final = 20_000
 _WRITERS: Final = 8
-_MOST_KNOWN: Final = 4096
+_MOST_KNOWN: Final = 8192
+"""Events of which half, those that came last, are remembered at least."""
 _FINISHED: Final = 360.0
 """Seconds after which an event is not continued any more."""
 _LONGEST_NOTE: Final = 1024

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from steersman.client.api_resource import APIResource
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 
@@ -64,7 +64,7 @@ class EventWriter(ABC, Generic[T]):
 
     async def _change(self, resource: APIResource[Any], name: str, namespace: str, patch: dict[str, Any]) -> bool:
         """Patch an event that was written; return False if it is gone. Raises StatusError, Unreachable."""
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self._client.patch(resource, name, namespace, patch, media=STRATEGIC_MERGE_PATCH)
             return True
         return False

@@ -25,7 +25,8 @@ K = TypeVar("K", bound=tuple[str, ...])
 T = TypeVar("T")
 
 _QUEUED: Final = 1000
-_MOST_KNOWN: Final = 4096
+_MOST_KNOWN: Final = 8192
+"""Events and objects of which half, those that came last, are remembered at least, as many as by client-go."""
 _LONGEST_KEPT: Final = 512
 """Characters of a message that is remembered as it is."""
 _SIMILAR: Final = 10

@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.api.coordination.v1 import Lease
 from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Taint
 from steersman.client.client import MERGE_PATCH
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import either
@@ -153,7 +153,7 @@ class NodeLifecycleController(Controller[str]):
                 condition.last_transition_time = times.now()
         if changed.status.conditions == node.status.conditions:
             return node
-        with ignore_not_found():
+        with ignoring(is_not_found):
             return await self.client.update_status(NODES, changed)
         return None
 
@@ -164,7 +164,7 @@ class NodeLifecycleController(Controller[str]):
             if ready is None or ready.status == "False":
                 continue
             ready.status, ready.last_transition_time = "False", times.now()
-            with ignore_not_found():
+            with ignoring(is_not_found):
                 await self.client.update_status(PODS, changed)
                 self.recorder.event(reference(PODS, pod), "Warning", "NodeNotReady", "Node is not ready")
 
@@ -182,7 +182,7 @@ class NodeLifecycleController(Controller[str]):
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "spec": {"taints": [to_plain(each) for each in taints] or None},
         }
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.patch(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
 
     def _with_driving_away(self, node: Node, taints: list[Taint]) -> list[Taint]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Node
 from steersman.client.client import STRATEGIC_MERGE_PATCH
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import NODES
 from steersman.controllers.controller import Controller, Surroundings
 
@@ -44,7 +44,7 @@ class TTLController(Controller[str]):
         if node is None or node.metadata.annotations.get(ANNOTATION) == wanted:
             return
         change = {"metadata": {"annotations": {ANNOTATION: wanted}}}
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.patch(NODES, key, "", change, media=STRATEGIC_MERGE_PATCH)
 
 

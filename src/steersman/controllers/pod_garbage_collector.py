@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Node, Pod, PodCondition
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
@@ -104,7 +104,7 @@ class PodGarbageCollector(Controller[Key]):
     async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
         """Deletes a pod at once; one that has not ended has failed."""
         namespace, name = key_of(pod)
-        with ignore_not_found():
+        with ignoring(is_not_found):
             if not is_terminal(pod):
                 status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
                 if condition is not None:

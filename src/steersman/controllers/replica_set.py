@@ -17,7 +17,7 @@ import msgspec
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
 from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
 from steersman.client.api_resource import APIResource
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
@@ -185,11 +185,8 @@ class ReplicasController(Controller[Key], Generic[R]):
         pod = pod_of(owner.spec.template or PodTemplateSpec(), self.resource, owner)
 
         async def create(_: int) -> None:
-            try:
+            with ignoring(is_namespace_terminating):
                 await self._control.create(pod, owner)
-            except StatusError as error:
-                if not is_namespace_terminating(error):
-                    raise
 
         telling = asyncio.create_task(self._tell_meanwhile(key, owner), name=f"status of {'/'.join(key)}")
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
@@ -105,7 +105,7 @@ class TaintEvictionController(Controller[Key]):
             message="Taint manager: deleting due to NoExecute taint",
             last_transition_time=times.now(),
         )
-        with ignore_not_found():
+        with ignoring(is_not_found):
             pod = await self.client.get(PODS, name, namespace)
             condition.observed_generation = pod.metadata.generation
             if not is_condition_true(pod.status.conditions, condition.type):

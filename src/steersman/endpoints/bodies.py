@@ -42,6 +42,7 @@ from steersman.machinery.identity.schema import (
 from steersman.machinery.large_work.large_requests import check_room
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import (
+    SURELY_SMALL,
     check_count,
     is_large,
     is_large_protobuf,
@@ -117,8 +118,10 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
         large = len(data) > MUCH_TO_APPLY or (
             is_large(data) if data[:1] == b"{" and not may_have_aliases(data) else is_large_yaml(data)
         )
+    elif media == YAML:
+        large = is_large_yaml(data)
     else:
-        large = is_large_yaml(data) if media == YAML else is_large(data)
+        large = len(data) > SURELY_SMALL and is_large(data)
     large = large or scope.kind.takes_long
     if large:
         _check_room(request)

@@ -7,7 +7,15 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
-from steersman.endpoints.negotiation import JSON, PLAIN_JSON, PROTOBUF, Representation, negotiate, wants_pretty
+from steersman.endpoints.negotiation import (
+    JSON,
+    PLAIN_JSON,
+    PRETTY_AGENTS,
+    PROTOBUF,
+    Representation,
+    negotiate,
+    wants_pretty,
+)
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response
 from steersman.endpoints.scope import Scope
@@ -30,7 +38,10 @@ PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b"
 def representation(scope: Scope, request: Request, *, collection: bool = False) -> Representation:
     """What the client wants of this endpoint. Raises StatusError 406."""
     accept = request.headers.get("accept", "")
-    pretty = wants_pretty(request.query.get("pretty"), request.headers.get("user-agent", ""))
+    agent = request.headers.get("user-agent", "")
+    pretty = (bool(request.query) or agent.startswith(PRETTY_AGENTS)) and wants_pretty(
+        request.query.get("pretty"), agent
+    )
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
     tables = scope.tables

@@ -18,18 +18,17 @@ from steersman.machinery.managed_fields import (
     Applier,
     Convert,
     FieldManager,
-    Filter,
+    FieldSet,
     ManagedFieldsError,
     OwnedKind,
     TypedError,
     Version,
     VersionConverter,
     decode_managers,
-    excluding,
+    fields_at,
     fits,
     manager_name,
     one_version_only,
-    resets_of,
     to_parent,
     to_scale,
 )
@@ -89,10 +88,10 @@ def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -
 
 def _resets(
     resource: Resource[Any], kind: Kind[Any], subresource: str, below: Sequence[Subresource[Any]]
-) -> Mapping[str, Filter]:
-    """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name.
+) -> Mapping[str, FieldSet]:
+    """Return the fields that a write to a resource or subresource resets, by version.
 
-    What a definition makes resets fields of the version written in only.
+    Of what a definition makes only those of the version written in.
     """
     group = kind.group
     versions = (
@@ -100,10 +99,8 @@ def _resets(
     )
     strategies = {"": resource.strategy, **{each.name: each.strategy for each in below}}
     strategy = strategies.get(subresource)
-    reset = () if strategy is None else strategy.reset_fields_in(kind.version)
-    if reset:
-        return dict.fromkeys((each.api_version for each in versions), excluding(*reset))
-    return resets_of(group, resource.plural, subresource, (each.version for each in versions))
+    resets = () if strategy is None else strategy.resets_in(kind.version)
+    return dict.fromkeys((each.api_version for each in versions), fields_at(*resets)) if resets else {}
 
 
 def applier_of(scope: Scope, subresource: str) -> Applier:

@@ -7,7 +7,7 @@ and the store.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias
@@ -22,12 +22,11 @@ from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import is_large_body, read_body
 from steersman.endpoints.negotiation import Representation
-from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.objects import representation
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
-from steersman.endpoints.request import Request
+from steersman.endpoints.request import SHORT_QUERY, Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.net.message import Response
 from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 from steersman.work.offloading import mark_large, offload, offload_if
@@ -75,10 +74,6 @@ class Write(Generic[C]):
         if self.request.audit is not None:
             await offload(self.request.audit.patch, self.data)
 
-    def answer(self, item: Item, code: int = 200) -> Awaitable[Response]:
-        """The object that was written, as the client wants it."""
-        return item_response(self.scope, self.request, item, self.wanted, code)
-
 
 async def parse(
     scope: Scope[C],
@@ -95,7 +90,8 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    options = await offload_if(True, options_of, request) if request.has_long_query else options_of(request)
+    long = len(request.http.query) > SHORT_QUERY and request.has_long_query
+    options = await offload_if(True, options_of, request) if long else options_of(request)
     if is_large_body(scope, request, data, media):
         mark_large()
     ctx = scope.context(request, dry_run=bool(options.dry_run))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from typing import Final, Protocol
@@ -160,8 +161,12 @@ class Histogram(_Labelled):
     def __init__(self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels = ()) -> None:
         super().__init__(name, help_text, labels)
         self._buckets = buckets
-        self._edges = (*(f'le="{_edge(bound)}"' for bound in buckets), 'le="+Inf"')
         self._values: dict[Labels, list[float]] = {}
+
+    @cached_property
+    def _edges(self) -> tuple[str, ...]:
+        """The labels of buckets, written when they are first exposed."""
+        return (*(f'le="{_edge(bound)}"' for bound in self._buckets), 'le="+Inf"')
 
     def observe(self, value: float, labels: Labels = ()) -> None:
         """Counts `value` in; one label value for each label name, in order."""

@@ -131,10 +131,14 @@ class OutgoingAnswer:
         self.pending.clear()
         self.buffered = 0
         self.wake_writers()
-        if self._sink is not None:
-            sink, self._sink = self._sink, None
-            notify_closed(sink)
+        self.close_sink()
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
         tell_over(self.request)
         return dropped
+
+    def close_sink(self) -> None:
+        """Tell a pushed body, once, that it is over."""
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            notify_closed(sink)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from steersman.api.core.v1 import Node, ObjectReference, PersistentVolume, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
-from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
@@ -407,7 +407,7 @@ class Kubelets:
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
 
     def _tell_of_refusal(self, pod: Pod) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from steersman.api.storage.v1 import CSIDriver
 from steersman.client.client import Client
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from steersman.machinery.built_in.csi import is_attached_first, unique_name
@@ -162,7 +162,7 @@ class NodeVolumes:
             if known is None or self._said.get(node, sorted(known.status.volumes_in_use)) == wanted:
                 return
             patch = {"status": {"volumesInUse": wanted or None}}
-            with ignore_not_found():
+            with ignoring(is_not_found):
                 await self._client.change(NODES, node, "", patch, subresource="status")
                 self._said[node] = wanted
 

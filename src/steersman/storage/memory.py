@@ -149,7 +149,8 @@ class MemoryStorage:
         return event.current
 
     def _add(self, key: str, value: bytes, ttl: int) -> Event:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         current = self._values.get(key)
         if current is not None:
             raise KeyExists(current)
@@ -193,7 +194,8 @@ class MemoryStorage:
             waiter.set_result(event)
 
     def _expect(self, key: str, expected_revision: int) -> KeyValue:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         current = self._values.get(key)
         if current is None or current.mod_revision != expected_revision:
             raise Conflict(key, current)

@@ -196,7 +196,8 @@ class Store(StoredObjects[T], WriteRules[T]):
             return Encoded(self.kind.body_as_read(value))
         if len(value) > _MAX_SIZE:
             raise _too_large()
-        self.strategy.check_stored(ctx, obj)
+        if "check_stored" in self.strategy.does:
+            self.strategy.check_stored(ctx, obj)
         adding = committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
         stored = await (adding if ctx.audit is None else ctx.audit.timed(STORAGE, adding))
         if stored is None:

@@ -42,15 +42,18 @@ class WriteRules(Generic[T]):
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.match_namespace(meta, ctx.action.namespace if self.resource.namespaced else "")
         strategy.prepare_for_create(ctx, obj)
-        is_last = strategy.judges_metadata_last(ctx)
+        does = strategy.does
+        is_last = "judges_metadata_last" in does and strategy.judges_metadata_last(ctx)
         found = [] if is_last else list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
         if is_last and not found:
             found = list(self._validate_new_metadata(obj, meta))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
-        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
-        strategy.canonicalize(obj)
+        if "warnings_on_create" in does:
+            ctx.warn_all(strategy.warnings_on_create(ctx, obj))
+        if "canonicalize" in does:
+            strategy.canonicalize(obj)
 
     def _validate_new_metadata(self, obj: T, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
         resource = self.resource
@@ -86,8 +89,10 @@ class WriteRules(Generic[T]):
         found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
-        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
-        strategy.canonicalize(new)
+        if "warnings_on_update" in strategy.does:
+            ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
+        if "canonicalize" in strategy.does:
+            strategy.canonicalize(new)
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.kind, new, old)
 

@@ -11,10 +11,11 @@ from steersman.cel.ast import Ident, descendants
 from steersman.cel.declared import DeclaredType
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import Program, ProgramError
+from steersman.cel.evaluator import Program
 from steersman.cel.expression import Expression, compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, declared_size, kubernetes_costs
+from steersman.cel.steps import ProgramError
 from steersman.cel.types import Type, optional_of
 from steersman.machinery.go.strings import trim_space
 from steersman.validation_rules.declarations import Declarations, Sized

@@ -9,10 +9,10 @@ from steersman.cel import declared, types
 from steersman.cel.declared import declared_list, declared_map, declared_object
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import ProgramError
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, declared_size, kubernetes_costs
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError
 from tools.fuzz.target import Target
 

@@ -12,11 +12,12 @@ from steersman.cel.ast import Call, Expr, Ident, Literal, Operator, Select, desc
 from steersman.cel.declared import declared_list, declared_map, declared_object
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import Program, ProgramError
+from steersman.cel.evaluator import Program
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.names import unescape
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
 from steersman.work.offloading import takes_long

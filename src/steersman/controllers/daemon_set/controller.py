@@ -12,7 +12,7 @@ import msgspec
 from steersman.api.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from steersman.api.core.v1 import Node, Pod
 from steersman.api.meta.v1 import LabelSelector
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, either, key_of
@@ -263,13 +263,10 @@ class DaemonSetController(Controller[Key]):
         template = template_for(daemon_set, hash_)
 
         async def create(number: int) -> None:
-            try:
+            with ignoring(is_namespace_terminating):
                 await self._control.create(
                     pod_of(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
                 )
-            except StatusError as error:
-                if not is_namespace_terminating(error):
-                    raise
 
         async def delete(pod: Pod) -> None:
             try:

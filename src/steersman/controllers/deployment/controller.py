@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import LabelSelector
-from steersman.client.errors import ignore_not_found, is_namespace_terminating
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
@@ -45,7 +45,6 @@ from steersman.controllers.workloads.controller_ref import (
 from steersman.controllers.workloads.copies import changeable
 from steersman.controllers.workloads.selectors import compiled, may_own
 from steersman.machinery.built_in.pod_state import is_terminal
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
 
 _PAUSED = "DeploymentPaused"
@@ -99,11 +98,8 @@ class DeploymentController(Controller[Key]):
         known = self._deployments.get(*key)
         if known is None:
             return
-        try:
+        with ignoring(is_namespace_terminating):
             await self._sync(changeable(known))
-        except StatusError as error:
-            if not is_namespace_terminating(error):
-                raise
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
@@ -213,7 +209,7 @@ class DeploymentController(Controller[Key]):
         for each in sorted(alive, key=lambda each: notes.revision_of(each) or 0)[: max(len(alive) - limit, 0)]:
             if each.status.replicas or replicas_of(each) or each.metadata.generation > each.status.observed_generation:
                 continue
-            with ignore_not_found():
+            with ignoring(is_not_found):
                 await self.client.delete(REPLICA_SETS, each.metadata.name, each.metadata.namespace)
 
 

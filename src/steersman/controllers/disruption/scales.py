@@ -13,7 +13,7 @@ from steersman.api.core.v1 import ReplicationController
 from steersman.api.meta.v1 import OwnerReference
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.errors import ignore_not_found, is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
@@ -103,7 +103,7 @@ class Scales:
         if known is not None and now - known.at < _KNOWN_FOR:
             return known
         said = None
-        with ignore_not_found():
+        with ignoring(is_not_found):
             said = await self._client.plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
         if said is None:
             return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
-from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
@@ -261,7 +261,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         """Changes metadata, unless the object has changed since. Raises StatusError (Conflict)."""
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
-        with ignore_not_found():
+        with ignoring(is_not_found):
             async with self._patience.of(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
 

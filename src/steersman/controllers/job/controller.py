@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import JOBS, PODS
@@ -167,7 +167,7 @@ class JobController(Controller[Key | OrphanPod]):
             job = resolve(self._jobs, key.namespace, owner)
             if job is not None and (job.spec.managed_by not in (None, _OWN_NAME) or not finished(job)):
                 return
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self._pods_of_jobs.release(pod)
 
     async def _sync(self, key: Key, job: Job) -> None:

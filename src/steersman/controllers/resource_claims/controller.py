@@ -8,7 +8,7 @@ from typing import Final, Literal
 from steersman.api.core.v1 import Pod, PodResourceClaim
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
@@ -233,7 +233,7 @@ class ResourceClaimController(Controller[Key]):
         pod = self._pods.get(claim.metadata.namespace, name) if name else None
         if pod is None or (pod.metadata.uid == uid and not is_done(pod)):
             return
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.delete(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
 
 

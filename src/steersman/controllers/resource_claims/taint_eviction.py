@@ -14,7 +14,7 @@ from steersman.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -140,7 +140,7 @@ class DeviceTaintEviction(Controller[Key]):
     async def _evict(self, pod: Pod) -> None:
         namespace, name = key_of(pod)
         uid = pod.metadata.uid
-        with ignore_not_found():
+        with ignoring(is_not_found):
             now = await self.client.get(PODS, name, namespace)
             if now.metadata.uid == uid and not now.metadata.deletion_timestamp:
                 self._tell(pod, "Marking for deletion")

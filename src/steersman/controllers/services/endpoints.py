@@ -10,7 +10,7 @@ import msgspec
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, ObjectReference, Pod, Service
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.errors import ignore_not_found, is_namespace_terminating
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINTS
@@ -125,7 +125,7 @@ class EndpointsController(PodsOfServicesController[_State]):
 
     async def gone(self, key: Key) -> None:
         namespace, name = key
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.delete(ENDPOINTS, name, namespace)
 
     async def write(self, key: Key, state: _State) -> None:

@@ -243,6 +243,14 @@ def slice_labels(service: Service) -> dict[str, str]:
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
 
 
+def services_of_slice(manager: str, slice_: EndpointSlice) -> Iterable[str]:
+    """Return the Service of a slice that a controller manages: "NAMESPACE/NAME"."""
+    labels = slice_.metadata.labels
+    if labels.get(MANAGED_BY) != manager or not labels.get(SERVICE_NAME):
+        return ()
+    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
+
+
 def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
     """A slice without endpoints."""
     metadata = service.metadata

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from steersman.api.networking.v1 import IPAddress, ServiceCIDR
 from steersman.client.client import STRATEGIC_MERGE_PATCH
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import either
 from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
@@ -138,7 +138,7 @@ class ServiceCIDRController(Controller[str]):
         )
 
     async def _patch(self, name: str, metadata: dict[str, Any]) -> None:
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.patch(SERVICE_CIDRS, name, "", {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH)
 
 

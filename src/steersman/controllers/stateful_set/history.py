@@ -12,13 +12,12 @@ from steersman.api.apps.v1 import ControllerRevision, StatefulSet
 from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from steersman.controllers.stateful_set.identity import revision_of
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.revisions import holds, in_order, revision_hash, revisions_of, template_of
-from steersman.machinery.errors.status import StatusError
 
 _HASH: Final = "controller.kubernetes.io/hash"
 _MAX_PREFIX: Final = 223
@@ -82,11 +81,8 @@ async def _make(
             data=msgspec.Raw(data),
             revision=number,
         )
-        try:
+        with ignoring(is_already_exists):
             return await client.create(CONTROLLER_REVISIONS, revision), collisions
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
         existing = await client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
         if await on_template(template, holds, existing, data):
             return existing, collisions

@@ -9,12 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import ignore_not_found, is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.informer import either
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
-from steersman.machinery.errors.status import StatusError
 
 _CA: Final = "ca.crt"
 _NAMESPACE: Final = "namespace"
@@ -108,11 +107,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
     async def _delete(self, secret: Secret) -> None:
         metadata = secret.metadata
         options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
-        try:
+        with ignoring(is_not_found, is_conflict):
             await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
-        except StatusError as error:
-            if not (is_not_found(error) or is_conflict(error)):
-                raise
 
     def _missing(self, secret: Secret) -> tuple[bool, bool, bool]:
         """Whether a secret lacks the certificate authority, the namespace, the token."""
@@ -122,7 +118,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
 
     async def _fill(self, known: Secret, account: ServiceAccount) -> None:
         """Puts into a secret what it lacks, unless it has changed since: that is told of."""
-        try:
+        with ignoring(is_not_found, is_conflict):
             secret = await self.client.get(SECRETS, known.metadata.name, known.metadata.namespace)
             if secret.metadata.resource_version != known.metadata.resource_version:
                 return
@@ -136,9 +132,6 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             secret.metadata.annotations[ACCOUNT_NAME] = account.metadata.name
             secret.metadata.annotations[ACCOUNT_UID] = account.metadata.uid
             await self.client.update(SECRETS, secret)
-        except StatusError as error:
-            if not (is_not_found(error) or is_conflict(error)):
-                raise
 
     async def _remove_reference(self, key: SecretKey) -> None:
         """Takes a secret that is gone out of its account. Raises StatusError (Conflict) to be called again."""
@@ -150,7 +143,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         left = [each for each in account.secrets if each.name != key.name]
         if len(left) < len(account.secrets):
             account.secrets = left
-            with ignore_not_found():
+            with ignoring(is_not_found):
                 await self.client.update(SERVICE_ACCOUNTS, account)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.api.storage.v1 import VolumeAttributesClass
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
@@ -54,7 +54,7 @@ class AttributesClassProtection(Controller[str]):
         if found is None:
             return
         finalizer = ATTRIBUTES_CLASS_PROTECTION
-        with ignore_not_found():
+        with ignoring(is_not_found):
             if lacks(found, finalizer):
                 await self.client.update(VOLUME_ATTRIBUTES_CLASSES, with_finalizer(found, finalizer))
             elif may_go(found, finalizer) and not self._is_used(key):

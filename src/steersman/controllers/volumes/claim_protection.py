@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from steersman.controllers.controller import Controller, Surroundings
@@ -76,7 +76,7 @@ class ClaimProtection(Controller[str]):
         return may_go(claim, CLAIM_PROTECTION) and not _is_used(claim, pods_of_claim(self._pods, key_of(claim)))
 
     async def _let_go(self, claim: PersistentVolumeClaim) -> None:
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self.client.update(PERSISTENT_VOLUME_CLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.core.v1 import PersistentVolume
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import PERSISTENT_VOLUMES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
@@ -29,7 +29,7 @@ class VolumeProtection(Controller[str]):
         volume = self._volumes.get("", key)
         if volume is None:
             return
-        with ignore_not_found():
+        with ignoring(is_not_found):
             if lacks(volume, VOLUME_PROTECTION):
                 await self.client.update(PERSISTENT_VOLUMES, with_finalizer(volume, VOLUME_PROTECTION))
             elif may_go(volume, VOLUME_PROTECTION) and volume.status.phase != "Bound":

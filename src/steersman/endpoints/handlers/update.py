@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.endpoints.bodies import body_media_type, check_names, decode
+from steersman.endpoints.objects import item_response
 from steersman.endpoints.options import update_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
@@ -29,7 +30,7 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
         return await scope.run(_replacing, write, obj, old)
 
     item, created = await store_changed(write, prepare, uid=uid)
-    return await write.answer(item, 201 if created else 200)
+    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
 
 
 def _replacement(write: Write) -> Any:

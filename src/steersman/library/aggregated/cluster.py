@@ -112,8 +112,8 @@ class Cluster:
             raise
         except Unreachable as error:
             raise service_unavailable(str(error)) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise service_unavailable(f"an answer of {self.shown} cannot be read: {error}") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise service_unavailable(f"an answer of {self.shown} cannot be read") from None
         except TimeoutError:
             raise service_unavailable(f"{self.shown}: context deadline exceeded") from None
 

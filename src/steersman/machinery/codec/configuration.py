@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from steersman.api.scalars import Wire
 from steersman.machinery.codec.derived_types import GO_TYPE, type_of
@@ -103,7 +103,7 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
         return replace(type_, element=element, shown=brackets + element.shown)
     if type_.kind == "struct" and type_.name.rpartition(".")[0] == package:
         members = {
-            name: replace(each, type=_in_version(each.type, package, version))
+            name: structs.replace(each, type=_in_version(each.type, package, version))
             for name, each in members_of(type_).items()
         }
         name = _OF_VERSION.sub("", type_.name.rpartition(".")[2].removeprefix("_"))

@@ -21,9 +21,8 @@ from steersman.work.bounded_cache import BoundedCache
 
 from .changes import Changes, before
 from .comparison import Comparison, Same, compare, same
-from .field_set import FieldSet, difference, union
+from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
-from .filters import Filter
 from .managers import (
     FIELDS_V1,
     FORGET_ALL,
@@ -108,7 +107,7 @@ class FieldManager:
 
     kind: OwnedKind
     subresource: str = ""
-    resets: Mapping[str, Filter] = field(default_factory=dict)
+    resets: Mapping[str, FieldSet] = field(default_factory=dict)
     convert: Convert = one_version_only
     view: Callable[[Any], Any] | None = None
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
@@ -249,10 +248,12 @@ class FieldManager:
         return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
-        keep = self.resets.get(api_version)
-        if keep is None:
+        resets = self.resets.get(api_version)
+        if resets is None:
             return comparison
-        return Comparison(keep(comparison.changed), keep(comparison.removed))
+        return Comparison(
+            recursive_difference(comparison.changed, resets), recursive_difference(comparison.removed, resets)
+        )
 
     def reconciled(self, managers: Managers, live: Any) -> Managers:
         """The managers' sets by the schemas of today; those of a version that is gone are dropped."""

@@ -102,7 +102,7 @@ class _Tunnel:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 connection = await self._channel.connected()
         except TimeoutError:
-            why = self._channel.why_not
+            why = self._channel.failure
             raise DialError(
                 f'context deadline exceeded: connection error: desc = "transport: error while dialing: {why}"'
             ) from None

@@ -22,6 +22,7 @@ from steersman.work.single_flight import SingleFlight
 LARGEST_MESSAGE: Final = 4 << 20
 """Bytes of an answer, as in grpc-go."""
 _AUTHORITY: Final = "localhost"
+_CONNECT_TIMEOUT: Final = 20.0
 _BACKOFF: Final = Backoff(0.2, longest=3.0, factor=1.6, jitter=0.2)
 _HEALTH: Final = Health(read_idle=0.0, confirms_resets=False)
 """The other side is never asked whether it is there: an end of the socket is told of, and servers of gRPC hang up on
@@ -55,8 +56,8 @@ class UnixChannel:
         self._observe = observe
         self._connection: Http2Connection | None = None
         self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_askers=False)
-        self.why_not = ""
-        """What was wrong when the server was last tried in vain."""
+        self.failure: Exception | None = None
+        """What went wrong when the server was last tried, None if that was well or has not been."""
 
     async def call(self, method: str, message: bytes, *, timeout: float) -> bytes:
         """Return the answer of a method (`/v2.KeyManagementService/Status`).
@@ -70,7 +71,7 @@ class UnixChannel:
                 return await self._answer(method, message, deadline)
         except TimeoutError:
             code = Code.DEADLINE_EXCEEDED
-            raise CallError(code, _EXCEEDED) from None
+            raise CallError(code, self._why_late()) from None
         except CallError as error:
             code = error.code
             raise
@@ -79,6 +80,19 @@ class UnixChannel:
             raise
         finally:
             self._observe(method, code.text, perf_counter() - started)
+
+    def _why_late(self) -> str:
+        """Return why a call has not been answered in time."""
+        if self._connection is not None and not self._connection.is_over:
+            return _EXCEEDED
+        match self.failure:
+            case None:
+                return f"received context error while waiting for new LB policy update: {_EXCEEDED}"
+            case DialError() as error:
+                why = f"transport: Error while dialing: {error}"
+            case _:
+                why = "error reading server preface: EOF"
+        return f'latest balancer error: connection error: desc = "{why}"'
 
     async def _answer(self, method: str, message: bytes, deadline: asyncio.Timeout) -> bytes:
         retries, ends = Retries(_BACKOFF), deadline.when()
@@ -106,11 +120,14 @@ class UnixChannel:
         retries = Retries(_BACKOFF)
         while True:
             try:
-                self._connection = await self._greeted((await dial_unix(self._path)).upgraded)
-                return self._connection
-            except (DialError, BadAnswer, ConnectionResetError) as error:
-                self.why_not = str(error)
-            await retries.pause()
+                async with asyncio.timeout(_CONNECT_TIMEOUT):
+                    connection = await self._greeted((await dial_unix(self._path)).upgraded)
+            except (DialError, BadAnswer, ConnectionResetError, TimeoutError) as error:
+                self.failure = error
+                await retries.pause()
+            else:
+                self._connection, self.failure = connection, None
+                return connection
 
     async def _greeted(self, dialed: UpgradedConnection) -> Http2Connection:
         """Return a connection whose other side speaks HTTP/2. Raises BadAnswer, ConnectionResetError."""

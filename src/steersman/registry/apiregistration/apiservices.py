@@ -9,7 +9,6 @@ from steersman.api.apiregistration.v1 import (
     APIService,
     APIServiceCondition,
     APIServiceSpec,
-    APIServiceStatus,
     ServiceReference,
 )
 from steersman.kinds.built_in import built_in
@@ -80,9 +79,10 @@ def _validate_remote(spec: APIServiceSpec, service: ServiceReference, path: Path
 
 class APIServiceStrategy(Strategy[APIService]):
     allow_unconditional_update = False
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, service: APIService) -> None:
-        service.status = APIServiceStatus()
+        super().prepare_for_create(ctx, service)
         if service.spec.service is None:
             service.status.conditions = [
                 APIServiceCondition(
@@ -97,15 +97,13 @@ class APIServiceStrategy(Strategy[APIService]):
     def validate(self, ctx: Context, service: APIService) -> Iterator[FieldError]:
         return _validate(service)
 
-    def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
-        new.status = old.status
-
     def validate_update(self, ctx: Context, new: APIService, old: APIService) -> Iterator[FieldError]:
         return self.validate(ctx, new)
 
 
 class APIServiceStatusStrategy(StatusStrategy[APIService]):
     allow_unconditional_update = False
+    resets = ("spec", "metadata")
 
     def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
         new.spec = old.spec

@@ -20,7 +20,6 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     regex_error,
 )
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -140,21 +139,13 @@ def _validate_status(status: StorageVersionStatus) -> Iterator[FieldError]:
 class StorageVersionStrategy(Strategy[StorageVersion]):
     allow_unconditional_update = False
     metadata_on_update = "once"
-
-    def prepare_for_create(self, ctx: Context, obj: StorageVersion) -> None:
-        obj.status = StorageVersionStatus()
-
-    def prepare_for_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> None:
-        new.status = old.status
+    resets = ("status",)
 
 
 class StorageVersionStatusStrategy(StatusStrategy[StorageVersion]):
     allow_unconditional_update = False
     metadata_on_update = "once"
-
-    def prepare_for_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> None:
-        super().prepare_for_update(ctx, new, old)
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> Iterator[FieldError]:
         return _validate_status(new.status)

@@ -12,7 +12,6 @@ from steersman.api.apps.v1 import (
     StatefulSet,
     StatefulSetPersistentVolumeClaimRetentionPolicy,
     StatefulSetSpec,
-    StatefulSetStatus,
     StatefulSetUpdateStrategy,
 )
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
@@ -36,7 +35,7 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.volume_defaults import set_claim_spec_defaults
 from steersman.registry.pod_template.warnings import claim_spec_warnings
-from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy, template_warnings
 from steersman.registry.scale import SCALE
 from steersman.registry.validation.counts import (
     int_or_percent_value,
@@ -231,10 +230,8 @@ def _claim_warnings(spec: StatefulSetSpec, *member: str) -> Iterator[str]:
 
 class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
     def prepare_for_create(self, ctx: Context, stateful_set: StatefulSet) -> None:
-        stateful_set.status = StatefulSetStatus()
-        stateful_set.metadata.generation = 1
+        super().prepare_for_create(ctx, stateful_set)
         _drop_max_unavailable(stateful_set)
-        drop_disabled_template_fields(stateful_set.spec.template, None)
 
     def validate(self, ctx: Context, stateful_set: StatefulSet) -> Iterator[FieldError]:
         return _validate_spec(stateful_set.spec, self.template_options(None), new=True)
@@ -245,13 +242,10 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
         yield from _claim_warnings(stateful_set.spec)
 
     def prepare_for_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> None:
-        new.status = old.status
         old_rolling = old.spec.update_strategy.rolling_update
         if old_rolling is None or old_rolling.max_unavailable is None:
             _drop_max_unavailable(new)
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> Iterator[FieldError]:
         options = self.template_options(old.spec.template)

@@ -55,15 +55,10 @@ def _validate_parameters(reference: IngressClassParametersReference, path: Path)
 
 
 class IngressClassStrategy(Strategy[IngressClass]):
-    def prepare_for_create(self, ctx: Context, ingress_class: IngressClass) -> None:
-        ingress_class.metadata.generation = 1
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, ingress_class: IngressClass) -> Iterator[FieldError]:
         return _validate(ingress_class)
-
-    def prepare_for_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> Iterator[FieldError]:
         yield from validate_immutable(new.spec.controller, old.spec.controller, Path("spec", "controller"))

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from steersman.cel import types
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import ProgramError
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.devices import ATTRIBUTE, DEVICE, MAX_INCLUDED, device_environment
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, kubernetes_costs
 from steersman.cel.sizes import CallEstimate, CostNode, Range
+from steersman.cel.steps import ProgramError
 from steersman.cel.types import BOOL
 from steersman.work.threads import give_way
 

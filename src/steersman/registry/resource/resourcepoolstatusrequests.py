@@ -30,7 +30,6 @@ from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_
 from steersman.machinery.values import times
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.names import MAX_POOL_NAME
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -137,15 +136,13 @@ def _unique(conditions: list[Condition], path: Path) -> Iterator[FieldError]:
 
 class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
     allow_unconditional_update = False
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, request: ResourcePoolStatusRequest) -> None:
         request.status = None
 
     def validate(self, ctx: Context, request: ResourcePoolStatusRequest) -> Iterator[FieldError]:
         return _validate_spec(request.spec)
-
-    def prepare_for_update(self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest) -> None:
-        new.status = old.status
 
     def validate_update(
         self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
@@ -156,10 +153,7 @@ class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
 
 class ResourcePoolStatusRequestStatusStrategy(StatusStrategy[ResourcePoolStatusRequest]):
     allow_unconditional_update = False
-
-    def prepare_for_update(self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest) -> None:
-        super().prepare_for_update(ctx, new, old)
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(
         self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest

@@ -89,6 +89,7 @@ def _validate_token_requests(requests: list[TokenRequest], path: Path) -> Iterat
 
 class CSIDriverStrategy(Strategy[CSIDriver]):
     allow_unconditional_update = False
+    bumps_generation_on = ("spec",)
 
     def prepare_for_create(self, ctx: Context, driver: CSIDriver) -> None:
         # The feature behind the field (VolumeLimitScaling) is off.
@@ -100,8 +101,7 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
     def prepare_for_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> None:
         if old.spec.prevent_pod_scheduling_if_missing is None:
             new.spec.prevent_pod_scheduling_if_missing = None
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> Iterator[FieldError]:
         spec, before, path = new.spec, old.spec, Path("spec")

@@ -13,7 +13,6 @@ from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
 from steersman.registry.printing.internal_text import internal_text
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -67,15 +66,10 @@ def _validate_status(status: VolumeAttachmentStatus, path: Path) -> Iterator[Fie
 
 class VolumeAttachmentStrategy(Strategy[VolumeAttachment]):
     allow_unconditional_update = False
-
-    def prepare_for_create(self, ctx: Context, attachment: VolumeAttachment) -> None:
-        attachment.status = VolumeAttachmentStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, attachment: VolumeAttachment) -> Iterator[FieldError]:
         return _validate(attachment)
-
-    def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
         return _validate_update(new, old)
@@ -89,10 +83,7 @@ def _validate_update(new: VolumeAttachment, old: VolumeAttachment) -> Iterator[F
 
 class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
     allow_unconditional_update = False
-
-    def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
-        new.spec = old.spec
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
         return _validate_update(new, old)

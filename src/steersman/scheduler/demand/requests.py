@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Final
@@ -13,7 +14,6 @@ from steersman.machinery.built_in.pod_resources import Amounts, aggregate, pod_r
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.validation.resource_names import is_extended_resource, is_huge_page_resource
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.work.bounded_cache import BoundedCache
 
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 << 20
@@ -94,14 +94,16 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
     key = encode((containers, len(spec.init_containers), spec.overhead, spec.resources)), more
     if len(key[0]) + len(more) > _LONGEST_KEY:
         key = sha256(key[0]).digest(), sha256(more).digest()
-    found = _requests[key]
+    found = _requests.get(key)
     if found is None:
-        found = read()
-        _requests.keep(key, found)
+        found = _requests[key] = read()
+        if len(_requests) > _MOST_KNOWN:
+            _requests.popitem(last=False)
     return found
 
 
-_requests: BoundedCache[tuple[bytes, bytes], Requests] = BoundedCache(_MOST_KNOWN)
+_requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
+"""Requests that worker threads ask for, too, which a BoundedCache does not allow."""
 
 
 def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:

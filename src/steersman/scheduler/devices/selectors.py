@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from steersman.api.resource.v1 import Device, DeviceAttribute, DeviceSelector
 from steersman.cel.errors import CompileError
-from steersman.cel.evaluator import Program, ProgramError
+from steersman.cel.evaluator import Program
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.devices import device_environment
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.library.quantities import read_quantity
 from steersman.cel.library.semvers import parse_version
+from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.work.offloading import offload_if
 

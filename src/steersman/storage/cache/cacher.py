@@ -348,7 +348,7 @@ class Cacher:
             self.size -= len(previous.body)
             if len(previous.body) > SURELY_SMALL and is_large(previous.body):
                 self.large -= 1
-        if self._index is not None:
+        if self._index is not None and self._index.is_used:
             self._index.changed(key, current)
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.core.v1 import PersistentVolume
 from steersman.client.client import Client
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PERSISTENT_VOLUMES
 from steersman.controllers.volumes.binder.known import Known
@@ -69,7 +69,7 @@ class Reclaimer:
         if IN_TREE_FINALIZER in current.metadata.finalizers:
             kept = [each for each in current.metadata.finalizers if each != IN_TREE_FINALIZER]
             current = await self._writer.put_volume(_with_finalizers(current, kept))
-        with ignore_not_found():
+        with ignoring(is_not_found):
             await self._client.delete(PERSISTENT_VOLUMES, volume.metadata.name)
 
     async def _recycle(self, volume: PersistentVolume) -> None:

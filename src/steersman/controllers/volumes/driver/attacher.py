@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from steersman.api.storage.v1 import VolumeAttachment
-from steersman.client.errors import ignore_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import VOLUME_ATTACHMENTS
 from steersman.controllers.controller import Surroundings
 from steersman.controllers.volumes.driver.component import DriverComponent
@@ -35,7 +35,7 @@ class Attacher(DriverComponent[str]):
         attachment = self._attachments.get("", key)
         if attachment is None or attachment.spec.attacher != DRIVER:
             return
-        with ignore_not_found():
+        with ignoring(is_not_found):
             if attachment.metadata.deletion_timestamp:
                 await self._detach(attachment)
             elif not attachment.status.attached:

@@ -27,12 +27,16 @@ from steersman.registry.pod_template.validation.pods import validate_pod_create
 from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.registry.services import Services
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import Strategy, keep
+
+_ALL_BUT_SPEC = ("status", "metadata")
 
 
 class PodStrategy(Strategy[core.Pod, Services]):
     """Pods as users create and update them."""
 
+    resets: tuple[str, ...] = ("status",)
+    bumps_generation_on = ("spec",)
     allow_privileged: bool = True
 
     def bind(self, services: Services) -> Self:
@@ -41,10 +45,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
         return bound
 
     def prepare_for_create(self, ctx: Context, pod: core.Pod) -> None:
-        pod.metadata.generation = 1
         # A class that the client gives is kept.
         qos_class = pod.status.qos_class or compute_qos_class(pod.spec)
-        pod.status = core.PodStatus(phase="Pending", qos_class=qos_class)
+        super().prepare_for_create(ctx, pod)
+        pod.status.phase, pod.status.qos_class = "Pending", qos_class
         pod.spec.service_account = pod.spec.service_account_name
         pod.spec.overhead = pod.spec.overhead or None
         drop_disabled_fields(pod.spec, None)
@@ -72,11 +76,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
         yield from warnings_for_pod(pod)
 
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
-        new.status = old.status
         new.spec.service_account = new.spec.service_account_name
         new.spec.overhead = new.spec.overhead or None
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_pod_update(new, old, self._update_options(old))
@@ -97,10 +100,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
 class PodStatusStrategy(PodStrategy):
     """What kubelets and schedulers may change through `/status`."""
 
+    resets = ("spec", "metadata/deletionTimestamp", "metadata/ownerReferences")
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
-        new.spec = old.spec
-        new.metadata.deletion_timestamp = None
-        new.metadata.owner_references = old.metadata.owner_references
+        Strategy.prepare_for_update(self, ctx, new, old)
         if not new.status.qos_class:
             new.status.qos_class = old.status.qos_class
         _keep_observed_generations(new.status, old.status)
@@ -119,12 +122,13 @@ class PodStatusStrategy(PodStrategy):
 class PodEphemeralContainersStrategy(PodStrategy):
     """Adds ephemeral containers to a pod; everything else stays as it was."""
 
+    resets = ()
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         new.spec = replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
-        new.status = old.status
-        _keep_metadata(new, old)
+        keep(new, old, _ALL_BUT_SPEC)
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_ephemeral_containers_update(new, old, self._update_options(old))
@@ -133,30 +137,15 @@ class PodEphemeralContainersStrategy(PodStrategy):
 class PodResizeStrategy(PodStrategy):
     """Changes the resources of running containers; everything else stays as it was."""
 
+    resets = ()
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         _keep_what_resize_may_not_change(new, old)
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_pod_resize(new, old, self._update_options(old))
-
-
-def _bump_generation(new: core.Pod, old: core.Pod) -> None:
-    if new.spec != old.spec:
-        new.metadata.generation += 1
-
-
-def _keep_metadata(new: core.Pod, old: core.Pod) -> None:
-    """Undoes changes to metadata; resourceVersion and managedFields are the store's (ResetObjectMetaForStatus)."""
-    metadata, before = new.metadata, old.metadata
-    metadata.deletion_timestamp = before.deletion_timestamp
-    metadata.generation = before.generation
-    metadata.self_link = before.self_link
-    metadata.labels = before.labels
-    metadata.annotations = before.annotations
-    metadata.finalizers = before.finalizers
-    metadata.owner_references = before.owner_references
 
 
 def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
@@ -170,8 +159,7 @@ def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
         init_containers=_with_old_fields(new.spec.init_containers, old.spec.init_containers),
         resources=new.spec.resources,
     )
-    new.status = old.status
-    _keep_metadata(new, old)
+    keep(new, old, _ALL_BUT_SPEC)
 
 
 def _with_old_fields(containers: list[core.Container], before: list[core.Container]) -> list[core.Container]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -11,13 +11,6 @@ from typing import Any, Final
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
 from steersman.controlplane.feature_gates import feature_gates
-from steersman.controlplane.options import (
-    ENDPOINT_RECONCILERS,
-    LOGGING_FORMATS,
-    STORAGE_MEDIA_TYPES,
-    STORAGES,
-    parse_override,
-)
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -42,12 +35,6 @@ def seconds(text: str) -> float:
     if nanoseconds < 0:
         raise ValueError(f"{text} is negative")
     return nanoseconds / 1e9
-
-
-def reconciler(text: str) -> str:
-    if text not in ENDPOINT_RECONCILERS:
-        raise ValueError(none_of(text, ENDPOINT_RECONCILERS))
-    return text
 
 
 def whole_seconds(text: str) -> int:
@@ -176,10 +163,16 @@ def issuer(text: str) -> tuple[str, ...]:
     return (text,)
 
 
-def storage(text: str) -> str:
-    if text not in STORAGES:
-        raise ValueError(none_of(text, STORAGES))
-    return text
+def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """The group, the resource and the URLs of one of `--etcd-servers-overrides`. Raises ValueError."""
+    resource, _, servers = text.partition("#")
+    group, _, plural = resource.partition("/")
+    urls = tuple(servers.split(";"))
+    if text.count("#") != 1 or resource.count("/") != 1 or not all(urls):
+        raise ValueError(
+            "invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated"
+        )
+    return group, plural, urls
 
 
 def overrides(text: str) -> tuple[str, ...]:
@@ -201,17 +194,9 @@ def initialization(text: str) -> float:
     return seconds(text)
 
 
-def logging_format(text: str) -> str:
-    if text not in LOGGING_FORMATS:
-        known = known_are(text, LOGGING_FORMATS)
-        raise ValueError(f"format: Invalid value: {quote(text)}: Unsupported log format{known}")
-    return text
-
-
-def media_type(text: str) -> str:
-    if text not in STORAGE_MEDIA_TYPES:
-        raise ValueError(none_of(text, STORAGE_MEDIA_TYPES))
-    return text
+def unsupported_format(text: str, formats: Iterable[str]) -> str:
+    """Return what upstream says of a format of the log that there is not."""
+    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_are(text, formats)}"
 
 
 def modes(text: str) -> tuple[str, ...]:
@@ -233,14 +218,21 @@ def review_version(text: str) -> str:
 
 
 class OneOf:
-    """Reads a text that is one of a few, or empty for the default."""
+    """Reads a text that is one of `values`, or empty for the default where it `may_be_empty`."""
 
-    def __init__(self, *allowed: str) -> None:
-        self._allowed = allowed
+    def __init__(
+        self,
+        *values: str,
+        may_be_empty: bool = False,
+        told: Callable[[str, Iterable[str]], str] = none_of,
+    ) -> None:
+        self.values = values
+        self.may_be_empty = may_be_empty
+        self._told = told
 
     def __call__(self, text: str) -> str:
-        if text and text not in self._allowed:
-            raise ValueError(none_of(text, self._allowed))
+        if text not in self.values and (text or not self.may_be_empty):
+            raise ValueError(self._told(text, self.values))
         return text
 
 
@@ -261,10 +253,6 @@ def header_names(text: str) -> tuple[str, ...]:
     if not all(map(trim_space, given)):
         raise ValueError("empty value")
     return given
-
-
-def plugins(text: str) -> tuple[str, ...]:
-    return names(text)
 
 
 def controllers(text: str) -> tuple[str, ...]:
@@ -289,6 +277,8 @@ def pairs(text: str) -> dict[str, str]:
     return found
 
 
+DURATIONS: Final = (initialization, seconds, token_expiration, whole_seconds)
+"""Readers of durations in seconds."""
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
     address: "ip",
     bind_address: "ip",
@@ -310,7 +300,6 @@ SHOWN: Final[dict[Callable[[str], Any], str]] = {
     one_file: "file",
     pairs: "KEY=VALUE,...",
     patterns: "strings",
-    plugins: "strings",
     port: "int",
     seconds: "duration",
     token_expiration: "duration",
