@@ -9,14 +9,13 @@ from typing import Final
 from tests import ROOT
 
 MOST: Final = {
-    "GET": (80, 38),
-    "POST": (306, 101),
-    "PUT": (391, 101),
-    "apply": (472, 114),
-    "PUT with a watcher": (429, 109),
+    "GET": (73, 30),
+    "POST": (288, 96),
+    "PUT": (341, 95),
+    "apply": (423, 108),
+    "PUT with a watcher": (379, 103),
 }
-"""Calls and files of the package on the way of a request of each row, with room for one judging of a token, which is
-remembered for a second. Bounds are lowered, not raised."""
+"""Calls and files of the package on the way of a request of each row. Bounds are lowered, not raised."""
 
 
 def test_the_path_of_a_request_is_counted_and_is_short() -> None:
