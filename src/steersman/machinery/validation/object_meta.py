@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, quote
@@ -24,6 +24,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     total_length,
 )
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative
 from steersman.machinery.validation.managed_fields import validate_managed_fields
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.work.threads import paced
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 TOTAL_ANNOTATION_SIZE_LIMIT: Final = 256 * 1024
 """What all keys and values of an object's annotations may hold together, in bytes."""
 
-FIELD_IMMUTABLE: Final = "field is immutable"
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 FINALIZER_ORPHAN: Final = "orphan"
 FINALIZER_FOREGROUND: Final = "foregroundDeletion"
 
@@ -168,22 +167,6 @@ def validate_object_meta_update(
         yield from validate_owner_references(new.owner_references, path / "ownerReferences")
     if new.managed_fields:
         yield from validate_managed_fields(new.managed_fields, path / "managedFields")
-
-
-def validate_immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
-    """A field that an update may not change; an empty list or map is the same as none."""
-    if new != old and not (_is_empty(new) and _is_empty(old)):
-        yield field.invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, list | tuple | dict) and not value)
-
-
-def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
-    """A number that may not be below 0."""
-    if value < 0:
-        yield field.invalid(path, value, NOT_NEGATIVE)
 
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:

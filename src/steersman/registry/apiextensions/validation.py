@@ -14,7 +14,7 @@ from steersman.api.apiextensions.v1 import (
 )
 from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_many
 from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain
-from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable
 from steersman.registry.apiextensions.approval import validate_approval
 from steersman.registry.apiextensions.conversion_validation import NONE, validate_conversion, validate_enum
 from steersman.registry.apiextensions.format_warnings import parts

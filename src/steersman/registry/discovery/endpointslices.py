@@ -24,8 +24,8 @@ from steersman.machinery.validation.ip import (
     parse_ip_sloppy,
     warnings_for_ip,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_name, validate_with
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_choice, validate_immutable, validate_name, validate_with
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.validation.endpoint_addresses import (
     PROTOCOLS,

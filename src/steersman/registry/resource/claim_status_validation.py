@@ -32,8 +32,7 @@ from steersman.machinery.errors.field import (
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.validation.ip import is_valid_interface_address
-from steersman.machinery.validation.leaves import validate_choice
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_choice
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
 from steersman.registry.printing.internal_text import internal_text

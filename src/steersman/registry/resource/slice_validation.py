@@ -27,8 +27,7 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
-from steersman.machinery.validation.leaves import validate_choice, validate_with
-from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.leaves import validate_choice, validate_immutable, validate_with
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
 from steersman.registry.printing.internal_text import internal_text

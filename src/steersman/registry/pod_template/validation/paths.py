@@ -33,11 +33,6 @@ def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
     return validate_with(is_qualified_name, value, path)
 
 
-def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
-    """A number that is not below 0."""
-    return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else ()
-
-
 def validate_port_number_or_name(port: int | str, path: Path) -> Iterable[FieldError]:
     """A port given as a number, or by the name it has in the container."""
     return [invalid(path, port, message) for message in is_valid_port_number_or_name(port)]
