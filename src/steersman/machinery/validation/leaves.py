@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain, is_qualified_name
 
 FIELD_IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -23,6 +24,21 @@ def validate_name(check: Callable[[str, bool], list[str]], name: str, path: Path
     """Validate the name of another object by the rule for names of its kind."""
     messages = check(name, False)
     return [invalid(path, name, message) for message in messages] if messages else ()
+
+
+def validate_dns1123_label(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a DNS label."""
+    return validate_with(is_dns1123_label, value, path)
+
+
+def validate_dns1123_subdomain(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a DNS subdomain."""
+    return validate_with(is_dns1123_subdomain, value, path)
+
+
+def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a name that may have a domain before it."""
+    return validate_with(is_qualified_name, value, path)
 
 
 def validate_required(check: Callable[[V], Iterable[str]], value: V, path: Path) -> Iterable[FieldError]:

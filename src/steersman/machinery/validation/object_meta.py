@@ -24,7 +24,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     total_length,
 )
-from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_qualified_name
 from steersman.machinery.validation.managed_fields import validate_managed_fields
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.work.threads import paced
@@ -217,16 +217,10 @@ def _version(api_version: str) -> str:
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
 
-def validate_finalizer_name(finalizer: str, path: Path) -> Iterator[FieldError]:
-    """A finalizer's format; that it is qualified is for each kind's own rules."""
-    for message in is_qualified_name(finalizer):
-        yield field.invalid(path, finalizer, message)
-
-
 def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     """Finalizers: their formats, and not both kinds of cascading deletion."""
     for finalizer in paced(finalizers):
-        yield from validate_finalizer_name(finalizer, path)
+        yield from validate_qualified_name(finalizer, path)
     if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
         text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"
         yield field.invalid(path, list(finalizers), text)
