@@ -134,7 +134,7 @@ def _control_plane(options: Options) -> Started:
         return Owner(options)
     from steersman.controlplane.control_plane import ControlPlane
 
-    return ControlPlane(options)
+    return ControlPlane(options, owns_process=True)
 
 
 def say_ready(address: Address) -> None:

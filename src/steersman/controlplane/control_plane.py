@@ -23,6 +23,7 @@ from steersman.controlplane.parts.identity import (
     Authentication,
     Authorization,
     Certificates,
+    FirstKeys,
     SigningKeys,
     StoredRights,
     TokenFiles,
@@ -87,10 +88,10 @@ PARTS: Final[tuple[type[Part], ...]] = (
     TokenFiles,
     Authorization,
     # objects
+    FirstKeys,  # before there are threads
     OpenStorage,
     ObjectStores,
     SigningKeys,  # they end before the lock of the data folder
-    Certificates,
     Tokens,
     ResourceServices,
     BuiltInResources,
@@ -98,6 +99,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     FilledCaches,
     StoredRights,
     # the server
+    Certificates,
     Admission,
     Audit,
     Authentication,
@@ -143,11 +145,12 @@ class ControlPlane:
         kubelets: Nearby | None = None,
         observe: Observe | None = None,
         worker: Worker | None = None,
+        owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
         nesting.make_room()
         self.options = options
-        self.embedding = Embedding(nearby, kubelets, observe, worker)
+        self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
         self._threads = WorkerThreads()
         self._issued = IssuedTokens(options.audiences)
         itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steersman.controlplane.data_files import FILE, check_files
+from steersman.controlplane.given_files import TOKEN_KEY
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
@@ -104,6 +105,12 @@ async def encryption_of(options: Options, registry: Registry, running: AsyncExit
     running.push_async_callback(made.stop)
     await made.start()
     return made
+
+
+def any_keys(folder: Path) -> bool:
+    """Return True if the folder has keys, whatever becomes of them."""
+    files = CertificateFiles(folder)
+    return any(path.exists() for path in (files.ca, files.ca_key, files.note, folder / TOKEN_KEY))
 
 
 def certificate_files(options: Options, *hosts: str) -> CertificateFiles:

@@ -148,7 +148,7 @@ def _show(options: Options, configuration: Configuration, own: dict[str, str]) -
 def _cluster(options: Options, configuration: Configuration) -> Cluster:
     from steersman.cluster.cluster import Cluster
 
-    return Cluster(options, configuration)
+    return Cluster(options, configuration, owns_process=True)
 
 
 def _serve(

@@ -47,6 +47,8 @@ class Embedding(Struct, frozen=True):
     kubelets: Nearby | None = None
     observe: Observe | None = None
     worker: Worker | None = None
+    owns_process: bool = False
+    """Whether the process is the control plane's alone, and may have children."""
 
 
 class Common(Part):
