@@ -24,7 +24,7 @@ from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 from steersman.work.offloading import Account, bound, forgotten
 from steersman.work.threads import WorkerThreads
-from tests import durations, memoised
+from tests import durations, failures, memoised
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
@@ -45,8 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record durations where asked to, in the process that hears of all tests."""
-    if config.option.record_durations and not _is_worker(config):
+    """Tell of failures and record durations, in the process that hears of all tests."""
+    if _is_worker(config):
+        return
+    config.pluginmanager.register(failures.Teller(config))
+    if config.option.record_durations:
         config.pluginmanager.register(durations.Recorder(config.option.record_durations))
 
 

@@ -32,7 +32,8 @@ class Anybody:
     """A context whose user is of no interest."""
 
     class user:
-        name, uid, groups, extra = "a", "", (), {}
+        name, uid, groups = "a", "", ()
+        extra: dict[str, list[str]] = {}
 
     dry_run = False
 
