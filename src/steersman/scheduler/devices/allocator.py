@@ -6,10 +6,9 @@ Devices that several claims share by capacity are not given to more than one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from steersman.api.resource.v1 import (
@@ -58,8 +57,7 @@ class _Given(Struct, frozen=True):
     slice: ResourceSlice
 
 
-@dataclass(slots=True)
-class _Claim:
+class _Claim(Struct):
     claim: ResourceClaim
     requests: list[list[_Request]]
     given: list[_Given] = field(default_factory=list)
