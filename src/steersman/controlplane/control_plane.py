@@ -66,7 +66,6 @@ from steersman.rest.resource import Resource
 from steersman.server.certificates import LOOPBACK_NAME, admin_kubeconfig
 from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage, StorageUnavailable
-from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 from steersman.work.offloading import SERVER, Account, bound
 from steersman.work.parts import Part, Parts
@@ -75,6 +74,7 @@ from steersman.work.threads import WorkerThreads
 if TYPE_CHECKING:
     from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
+    from steersman.storage.memory import MemoryStorage, Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +244,8 @@ class ControlPlane:
         return self._announced()
 
     def _memory(self) -> MemoryStorage:
+        from steersman.storage.memory import MemoryStorage
+
         if not isinstance(self.storage, MemoryStorage):
             raise TypeError("only storage in memory has snapshots")
         return self.storage

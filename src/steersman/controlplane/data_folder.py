@@ -16,7 +16,6 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
 from steersman.storage.interface import OwnStorage, Storage, StorageDamaged, StorageUnavailable
-from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.file import advice
 from steersman.store.storage_errors import StorageNotReady
@@ -86,6 +85,8 @@ async def open_own_storage(options: Options) -> OwnStorage:
     """That in the folder or in memory, which keeps other processes out. Raises what it raises, OSError."""
     interval = options.etcd_compaction_interval
     if options.storage == "memory":
+        from steersman.storage.memory import MemoryStorage
+
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync
     return await SQLiteStorage.open(options.data_dir / FILE, compaction_interval=interval, durable=durable)

@@ -27,7 +27,8 @@ from steersman.api.resource.v1 import (
 )
 from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.values.quantity import nanos
-from steersman.scheduler.devices.selectors import SelectionFailed, Selections, qualified
+from steersman.scheduler.devices.qualified_names import qualified
+from steersman.scheduler.devices.selectors import SelectionFailed, Selections
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
 
 MOST_DEVICES: Final = 32

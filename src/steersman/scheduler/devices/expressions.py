@@ -16,7 +16,7 @@ from steersman.cel.library.quantities import read_quantity
 from steersman.cel.library.semvers import parse_version
 from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
-from steersman.scheduler.devices.selectors import qualified
+from steersman.scheduler.devices.qualified_names import qualified
 
 _MAX_COST: Final = 1_000_000
 

@@ -51,9 +51,3 @@ def _outcomes(
     from steersman.scheduler.devices.expressions import outcomes
 
     return outcomes(devices, chains)
-
-
-def qualified(name: str, driver: str) -> tuple[str, str]:
-    """Domain and name of an attribute; one without a domain is in that of its driver."""
-    domain, slash, key = name.partition("/")
-    return (domain, key) if slash else (driver, name)
