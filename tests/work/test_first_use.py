@@ -53,8 +53,8 @@ def test_what_is_declared_is_there() -> None:
         )
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "on_first_use":
-                where, name = node.args
-                module = where.value if isinstance(where, ast.Constant) else getattr(own, where.id)
-                found.append(getattr(import_module(module), name.value))
+                where, name = map(ast.unparse, node.args)
+                module = getattr(own, where) if where.isidentifier() else ast.literal_eval(where)
+                found.append(getattr(import_module(module), ast.literal_eval(name)))
     assert len(found) >= 7
     assert all(map(callable, found))
