@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from steersman.controlplane.flag_readers import SHOWN, file, folder, one_file
+from steersman.controlplane.flag_readers import SHOWN, cipher_suites, file, folder, one_file, plugins
 from steersman.controlplane.flags import Flag
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
 
@@ -163,9 +163,22 @@ def _option(name: str, flag: Flag) -> click.Option:
         help=flag.help,
         type=kind,
         multiple=flag.repeats,
-        shell_complete=_values(flag) if flag.values else None,
+        shell_complete=_values(flag) if flag.values or flag.read in (plugins, cipher_suites) else None,
         is_flag=flag.boolean,
     )
+
+
+def offered(flag: Flag) -> tuple[str, ...]:
+    """Return the values that a shell offers."""
+    if flag.read is plugins:
+        from steersman.controlplane.admission import plugin_names
+
+        return tuple(plugin_names())
+    if flag.read is cipher_suites:
+        from steersman.controlplane.tls_parameters import SUITE_NAMES
+
+        return SUITE_NAMES
+    return flag.values
 
 
 def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -176,7 +189,7 @@ def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[
         given = before.split(",")
         return [
             CompletionItem(before + comma + each)
-            for each in flag.offered
+            for each in offered(flag)
             if each.startswith(last) and each not in given
         ]
 

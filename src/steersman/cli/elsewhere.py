@@ -47,7 +47,7 @@ def log_options(command: F) -> F:
     section = partial(click.option, cls=Option, section="Logs")
     shown = section(
         "--logging-format",
-        type=click.Choice(FLAGS["logging-format"].offered),
+        type=click.Choice(FLAGS["logging-format"].values),
         default=logs.TEXT,
         help="Form of its lines.",
     )

@@ -1,4 +1,4 @@
-"""How the texts of flags are read: each takes the text of a value, and raises ValueError, which says what is wrong."""
+"""Readers of flags: each takes the text of a value, and raises ValueError, whose text says what is wrong."""
 
 from __future__ import annotations
 
@@ -94,6 +94,14 @@ def port(text: str) -> int:
 
 def names(text: str) -> tuple[str, ...]:
     return tuple(trim_space(each) for each in text.split(",") if trim_space(each))
+
+
+def plugins(text: str) -> tuple[str, ...]:
+    return names(text)
+
+
+def cipher_suites(text: str) -> tuple[str, ...]:
+    return names(text)
 
 
 def one(text: str) -> tuple[str, ...]:
@@ -283,6 +291,7 @@ SHOWN: Final[dict[Callable[[str], Any], str]] = {
     address: "ip",
     bind_address: "ip",
     chance: "float",
+    cipher_suites: "strings",
     claim: "CLAIM=VALUE",
     controllers: "strings",
     decimal: "float",
@@ -300,6 +309,7 @@ SHOWN: Final[dict[Callable[[str], Any], str]] = {
     one_file: "file",
     pairs: "KEY=VALUE,...",
     patterns: "strings",
+    plugins: "strings",
     port: "int",
     seconds: "duration",
     token_expiration: "duration",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import MISSING, field, fields
 from typing import Any, Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.controlplane.flag_readers import OneOf, Only, boolean
 
@@ -15,19 +18,17 @@ REQUIRED: Final[Any] = MISSING
 _FLAG: Final = "flag"
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A flag: the option it sets, how its text is read, and whether giving it again adds to it.
 
-    `values` are those that a shell offers, or a function that finds them. `is_own` is true of a flag that
-    kube-apiserver does not have.
+    `values` are those that a shell offers. `is_own` is true of a flag that kube-apiserver does not have.
     """
 
     section: str
     option: str
     read: Callable[[str], Any]
     help: str
-    values: tuple[str, ...] | Callable[[], Iterable[str]]
+    values: tuple[str, ...]
     repeats: bool
     is_own: bool
 
@@ -35,11 +36,6 @@ class Flag:
     def boolean(self) -> bool:
         """True if the flag may be given without a value."""
         return self.read is boolean or isinstance(self.read, Only)
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The values that a shell offers."""
-        return self.values if isinstance(self.values, tuple) else tuple(self.values())
 
 
 class Section:
@@ -54,7 +50,7 @@ class Section:
         read: Callable[[str], T],
         help: str,
         *,
-        values: tuple[str, ...] | Callable[[], Iterable[str]] = (),
+        values: tuple[str, ...] = (),
         name: str = "",
         is_own: bool = False,
     ) -> T:

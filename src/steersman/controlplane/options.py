@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
@@ -35,18 +34,6 @@ from steersman.machinery.values.durations import format_duration
 
 class OptionsError(ValueError):
     """Options that contradict each other or cannot be read; one line for the user."""
-
-
-def _cipher_suites() -> Iterable[str]:
-    from steersman.controlplane.tls_parameters import SUITE_NAMES
-
-    return SUITE_NAMES
-
-
-def _plugins() -> Iterable[str]:
-    from steersman.controlplane.admission import plugin_names
-
-    return plugin_names()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,9 +110,7 @@ class Options(AuditOptions):
     tls_min_version: str = SERVING(
         "VersionTLS12", str, "VersionTLS12 or VersionTLS13", values=("VersionTLS12", "VersionTLS13")
     )
-    tls_cipher_suites: tuple[str, ...] = SERVING(
-        (), read.names, "cipher suites, by their names at IANA", values=_cipher_suites
-    )
+    tls_cipher_suites: tuple[str, ...] = SERVING((), read.cipher_suites, "cipher suites, by their names at IANA")
     tls_curve_preferences: tuple[int, ...] = SERVING(
         (), read.integers, "key exchanges, by Go's numbers (CurveID), in any order"
     )
@@ -222,12 +207,8 @@ class Options(AuditOptions):
     feature_gates: dict[str, str] = ENABLEMENT(
         {}, read_feature_gates, "gates with the values that they have by default"
     )
-    enable_admission_plugins: tuple[str, ...] = ADMISSION(
-        (), read.names, "plugins beside the default ones", values=_plugins
-    )
-    disable_admission_plugins: tuple[str, ...] = ADMISSION(
-        (), read.names, "default plugins to leave out", values=_plugins
-    )
+    enable_admission_plugins: tuple[str, ...] = ADMISSION((), read.plugins, "plugins beside the default ones")
+    disable_admission_plugins: tuple[str, ...] = ADMISSION((), read.plugins, "default plugins to leave out")
     admission_control_config_file: str = ADMISSION("", str, "what plugins are configured with")
     watch_cache: bool = OBJECTS(True, read.Only(True), "true only: reads are answered from caches")
     enable_garbage_collector: bool = OBJECTS(True, read.Only(True), "true only: finalizers of deletions are set")

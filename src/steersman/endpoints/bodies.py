@@ -42,7 +42,6 @@ from steersman.machinery.identity.schema import (
 from steersman.machinery.large_work.large_requests import check_room
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import (
-    SURELY_SMALL,
     check_count,
     is_large,
     is_large_protobuf,
@@ -121,7 +120,7 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
     elif media == YAML:
         large = is_large_yaml(data)
     else:
-        large = len(data) > SURELY_SMALL and is_large(data)
+        large = is_large(data)
     large = large or scope.kind.takes_long
     if large:
         _check_room(request)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_UNTOLD: Final = 3 << 20
+_ROOM: Final = 3 << 20
 """Bytes for which room is made where the length is not told."""
 
 
@@ -71,7 +71,11 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
             metrics.deprecated.set(1, (*metrics.labels(info, dry_run=False)[2:6], removed_in))
             if request.audit is not None:
                 request.audit.annotate_at_end(_deprecation(removed_in))
-        size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
+        size = 0
+        if request.method in _WITH_BODIES:
+            length = request.headers.get("content-length")
+            if length is None or len(length) >= FEWEST_DIGITS:
+                size = _size_of_large_body(request)
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
         response = await long_error_response(request, error)
@@ -104,11 +108,10 @@ def _deprecation(removed_in: str) -> dict[str, str]:
 
 def _size_of_large_body(request: Request) -> int:
     """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
-    length = request.headers.get("content-length")
-    if length is not None:
-        size = large_length(request) if len(length) >= FEWEST_DIGITS else 0
+    if "content-length" in request.headers:
+        size = large_length(request)
     else:
-        size = 0 if request.method == "DELETE" else _UNTOLD
+        size = 0 if request.method == "DELETE" else _ROOM
     if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):
         return 0
     return min(size, MAX_BYTES)

@@ -21,13 +21,14 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import is_large_body, read_body
-from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import SHORT_QUERY, Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
+from steersman.machinery.large_work.sizes import SURELY_SMALL
+from steersman.rest.capabilities import Change, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 from steersman.work.offloading import mark_large, offload, offload_if
 
@@ -92,7 +93,9 @@ async def parse(
     data = await read_body(scope, request)
     long = len(request.http.query) > SHORT_QUERY and request.has_long_query
     options = await offload_if(True, options_of, request) if long else options_of(request)
-    if is_large_body(scope, request, data, media):
+    if (len(data) > SURELY_SMALL or media != JSON or scope.kind.takes_long) and is_large_body(
+        scope, request, data, media
+    ):
         mark_large()
     ctx = scope.context(request, dry_run=bool(options.dry_run))
     return Write(scope, request, wanted, media, data, options, ctx)
@@ -134,7 +137,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
         uid,
         action.subresource,
         may_create=may_create,
-        check_create=_creation(write),
+        check_create=partial(_check_creation, write),
         check_update=check,
     )
     return await write.scope.storage.update(write.ctx, action.name, change)
@@ -157,20 +160,16 @@ async def mutated(write: Write, record: Admission) -> None:
         await offload(keep_valid_owners, write.request, record.obj, owners)
 
 
-def _creation(write: Write) -> CheckCreate:
-    """What stands before a create by a request to change: the right to create as well, and validating admission.
+async def _check_creation(write: Write, obj: Any) -> None:
+    """Judge a create by a request to change: the right to create as well, and validating admission.
 
     Who makes an object by a subresource, as a Service by its status, needs the right to create the subresource. Raises
     StatusError 403 for who has no such right.
     """
-
-    async def check(obj: Any) -> None:
-        request = write.request
-        action = msgspec.structs.replace(request.action, verb="create")
-        attributes = Attributes(request.user, action)
-        verdict = await decide(write.scope.shared.authorizer, attributes)
-        if not verdict.allowed:
-            raise forbidden_error(attributes, verdict.reason)
-        await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
-
-    return check
+    request = write.request
+    action = msgspec.structs.replace(request.action, verb="create")
+    attributes = Attributes(request.user, action)
+    verdict = await decide(write.scope.shared.authorizer, attributes)
+    if not verdict.allowed:
+        raise forbidden_error(attributes, verdict.reason)
+    await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))

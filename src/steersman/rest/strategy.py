@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError
+from steersman.machinery.go.strings import to_lower
 from steersman.rest.context import Context
 from steersman.rest.needs import S
 
@@ -93,7 +94,7 @@ class Strategy(Generic[T, S]):
         """Keep in `new` what this endpoint may not change, and begin a generation; others do their part before."""
         keep(new, old, self.resets)
         for path in self.bumps_generation_on:
-            if (now := _get(new, path)) is not (then := _get(old, path)) and now != then:
+            if _differs(new, old, path):
                 new.metadata.generation = old.metadata.generation + 1  # type: ignore[attr-defined]
                 return
 
@@ -159,9 +160,11 @@ def keep(new: Any, old: Any, paths: Iterable[str]) -> None:
             _keep_metadata(new.metadata, old.metadata)
             continue
         parent, _, name = path.rpartition("/")
-        attribute = _attribute(name)
-        before, after = (getattr(old, parent), getattr(new, parent)) if parent else (old, new)
-        setattr(after, attribute, getattr(before, attribute))
+        if parent:
+            attribute = _attribute(name)
+            setattr(getattr(new, parent), attribute, getattr(getattr(old, parent), attribute))
+        else:
+            setattr(new, name, getattr(old, name))
 
 
 def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
@@ -175,11 +178,14 @@ def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
     new.owner_references = old.owner_references
 
 
-def _get(obj: Any, path: str) -> Any:
+def _differs(new: Any, old: Any, path: str) -> bool:
     parent, _, name = path.rpartition("/")
-    return getattr(getattr(obj, parent) if parent else obj, _attribute(name))
+    if parent:
+        new, old, name = getattr(new, parent), getattr(old, parent), _attribute(name)
+    now, then = getattr(new, name), getattr(old, name)
+    return now is not then and bool(now != then)
 
 
 def _attribute(name: str) -> str:
     """Return the attribute of a field: "owner_references" of "ownerReferences"."""
-    return name if name.islower() else _UPPER.sub(r"_\g<0>", name).lower()
+    return to_lower(_UPPER.sub(r"_\g<0>", name))

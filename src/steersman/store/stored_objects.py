@@ -38,7 +38,7 @@ class StoredObjects(CachedObjects[T]):
 
         Where it is converted for that, and has been before, it is again only if `anew`. Raises StatusError.
         """
-        return offload(self.decode, entry)
+        return offload(self.kind.decode, entry.body)
 
     def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
         """The value to store for an object that the request has worked on. Raises StatusError."""

@@ -82,7 +82,7 @@ class WriteRules(Generic[T]):
         found += changed
         if strategy.metadata_on_update != "once":
             found += changed
-        if strategy.metadata_on_update == "finalizers":
+        if new.metadata.finalizers and strategy.metadata_on_update == "finalizers":
             found += validate_standard_finalizers(new.metadata.finalizers, META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)

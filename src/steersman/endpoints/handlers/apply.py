@@ -189,7 +189,9 @@ def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
         raise conflict(scope.group_resource, request.action.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
-    if same is None or scope.other is None:
+    if scope.other is None:
+        return new
+    if same is None:
         return scope.to_hub(new)
     hub = scope.resource.kind.copy(same)  # no way through another version
     hub.metadata.managed_fields = new.metadata.managed_fields

@@ -54,6 +54,6 @@ def _owned(write: Write, obj: Any, current: Any) -> Any:
     """What a patch made, as the storage takes it, with the owners of its fields; `current` is what was there."""
     scope = write.scope
     entries = own_changed(scope, write.request, obj, current, write.options.field_manager)
-    hub = scope.to_hub(obj)
+    hub = obj if scope.other is None else scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub

@@ -55,7 +55,7 @@ def _replacing(write: Write, obj: Any, old: Any | None) -> Any:
     else:
         theirs = scope.other.from_hub(old) if scope.other else old
         entries = own_changed(scope, request, obj, theirs, manager)
-    new = scope.to_hub(obj)
+    new = obj if scope.other is None else scope.to_hub(obj)
     new.metadata.managed_fields = entries
     if old is None:
         new.metadata.deletion_timestamp = None

@@ -65,10 +65,20 @@ def _compare_maps(
         if before is item or is_same(before, item):
             continue
         child = named.get(name, rest)
+        element = "f:" + name
         if child is None or child.leaf:
-            changed["f:" + name] = LEAF
+            changed[element] = LEAF
+        elif before.__class__ is dict and item.__class__ is dict and child.kind.__class__ is MapType:
+            give_way()
+            inner_changed: dict[str, Any] = {}
+            inner_removed: dict[str, Any] = {}
+            _compare_maps(child.kind, before, item, inner_changed, inner_removed, is_same)
+            if inner_changed:
+                changed[element] = inner_changed
+            if inner_removed:
+                removed[element] = inner_removed
         else:
-            _compare_values(child, before, item, "f:" + name, changed, removed, is_same)
+            _compare_values(child, before, item, element, changed, removed, is_same)
     if len(changed) > 1 or not new.keys() <= old.keys():
         _add_others(kind, new, old, changed)
     if len(removed) > 1 or not old.keys() <= new.keys():

@@ -7,7 +7,7 @@ not owned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -19,16 +19,15 @@ from .comparison import same
 Plain = dict[str, Any]
 
 
-def plain_value(value: Any) -> Any:
-    """`value` as data."""
-    return msgspec.to_builtins(value, enc_hook=_undecoded)
-
-
 def _undecoded(value: Any) -> Any:
     """The data in a RawExtension, the only thing in an object that is not plain."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     raise TypeError(f"{type(value).__name__} is not data of an object")
+
+
+plain_value: Final[Callable[[Any], Any]] = partial(msgspec.to_builtins, enc_hook=_undecoded)
+"""Returns a value as data."""
 
 
 def plain_object(obj: Any) -> Plain:
@@ -46,7 +45,7 @@ def _plain_struct(obj: Any) -> Plain:
     metadata = obj.metadata
     if metadata.managed_fields:  # whose sets would be decoded for nothing
         obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
-    plain: Plain = msgspec.to_builtins(obj, enc_hook=_undecoded)
+    plain: Plain = plain_value(obj)
     return plain
 
 

@@ -225,11 +225,10 @@ class ListType:
             return [value_text(item) for item in items]
         known, keyed = self._known, self._keyed
         try:
-            if len(self._names) == 1:
-                (name,) = self._names
-                return [known[(item.get(name),)] or keyed(item) for item in items]
-            names = self._names
-            return [known[tuple([item.get(name) for name in names])] or keyed(item) for item in items]
+            out: list[str] = []
+            for item in items:
+                out.append(known[tuple(map(item.get, self._names))] or keyed(item))
+            return out
         except (AttributeError, TypeError):
             # An item that is no object, or a key that is no scalar.
             return [keyed(item) for item in items]

@@ -183,7 +183,7 @@ class FieldManager:
             new = new if self.view is None else self.view(new)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         try:
-            comparison = self.compare(*self._differing(old, new))
+            comparison = self.compare(*_differing(self.kind, old, new))
             state = before(entries, key, comparison)
             known = self._changes.after(state, entries, time)
             if known is not None:
@@ -220,7 +220,7 @@ class FieldManager:
 
     def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
         """One manager for all that is in `new` and not in `old`. Raises TypedError."""
-        taken = strip_identity(self.compare(*self._differing(old, new)).changed)
+        taken = strip_identity(self.compare(*_differing(self.kind, old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         return {key: Managed(taken, self.api_version, time)} if taken else {}
 
@@ -240,16 +240,15 @@ class FieldManager:
         """An object as data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
 
-    def _differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
-        return _differing(self.kind, old, new)
-
     def compare(self, old: Plain, new: Plain) -> Comparison:
         """What is different in `new`, without what the strategy resets. Raises TypedError."""
         return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
         resets = self.resets.get(api_version)
-        if resets is None:
+        if resets is None or (
+            resets.keys().isdisjoint(comparison.changed) and resets.keys().isdisjoint(comparison.removed)
+        ):
             return comparison
         return Comparison(
             recursive_difference(comparison.changed, resets), recursive_difference(comparison.removed, resets)
@@ -274,7 +273,7 @@ class FieldManager:
     ) -> dict[str, Comparison | None]:
         """What changed by each version that a manager wrote in; None for a version there is not any more."""
         found: dict[str, Comparison | None] = {
-            self.api_version: self.compare(*self._differing(old, new)) if own is None else own
+            self.api_version: self.compare(*_differing(self.kind, old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version

@@ -19,6 +19,7 @@ from steersman.machinery.validation.formats import (
     is_path_segment_name,
     is_valid_port_num,
 )
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.values import times
 from steersman.rest.context import Context
@@ -45,8 +46,7 @@ def _validate(service: APIService) -> Iterator[FieldError]:
         yield required(path / "group", "only v1 may have an empty group and it better be legacy kube")
     for message in is_dns1123_subdomain(spec.group) if spec.group else ():
         yield invalid(path / "group", spec.group, message)
-    for message in is_dns1035_label(spec.version):
-        yield invalid(path / "version", spec.version, message)
+    yield from validate_with(is_dns1035_label, spec.version, path / "version")
     if not 0 < spec.group_priority_minimum <= 20_000:
         detail = "must be positive and less than 20000"
         yield invalid(path / "groupPriorityMinimum", spec.group_priority_minimum, detail)

@@ -20,6 +20,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     regex_error,
 )
+from steersman.machinery.validation.leaves import validate_with
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -66,8 +67,7 @@ def _api_version_errors(api_version: str) -> str:
 
 
 def _validate_server(server: ServerStorageVersion, path: Path) -> Iterator[FieldError]:
-    for message in is_dns1123_subdomain(server.api_server_id):
-        yield invalid(path / "apiServerID", server.api_server_id, message)
+    yield from validate_with(is_dns1123_subdomain, server.api_server_id, path / "apiServerID")
     encoding, decodable = server.encoding_version, server.decodable_versions
     if errors := _api_version_errors(encoding):
         yield invalid(path / "encodingVersion", encoding, errors)
@@ -116,8 +116,7 @@ def _validate_conditions(conditions: Sequence[StorageVersionCondition]) -> Itera
             yield invalid(path / "type", condition.type, detail)
         seen[condition.type] = index
         for name, value in (("type", condition.type), ("status", condition.status)):
-            for message in is_qualified_name(value):
-                yield invalid(path / name, value, message)
+            yield from validate_with(is_qualified_name, value, path / name)
         if not condition.reason:
             yield required(path / "reason")
         if not condition.message:

@@ -17,8 +17,9 @@ from steersman.api.apps.v1 import (
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import encode_in_order
-from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_label
+from steersman.machinery.validation.leaves import validate_supported, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.apps.update_strategy import shown_strategy
@@ -149,8 +150,7 @@ def _validate_retention(spec: StatefulSetSpec, path: Path) -> Iterator[FieldErro
     policy = spec.persistent_volume_claim_retention_policy
     if policy is not None:
         for value, name in ((policy.when_deleted, "whenDeleted"), (policy.when_scaled, "whenScaled")):
-            if value not in RETENTION_POLICIES:
-                yield not_supported(path / name, value, RETENTION_POLICIES)
+            yield from validate_supported(value, RETENTION_POLICIES, path / name)
 
 
 def _checked_template(spec: StatefulSetSpec) -> PodTemplateSpec:
@@ -201,8 +201,7 @@ def _validate_spec(
     if spec.ordinals is not None:
         yield from validate_nonnegative(spec.ordinals.start, path.child("ordinals", "start"))
     if new and spec.service_name:
-        for message in is_dns1123_label(spec.service_name):
-            yield invalid(path / "serviceName", spec.service_name, message)
+        yield from validate_with(is_dns1123_label, spec.service_name, path / "serviceName")
     yield from validate_selector(spec.selector, path / "selector", "statefulset")
     yield from _validate_template(spec, path / "template", options, check_pod=check_pod)
     yield from validate_always_running(spec.template, path / "template", "StatefulSet")

@@ -10,6 +10,7 @@ from steersman.api.core.v1 import PodTemplateSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.cron.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.machinery.values import times
 from steersman.registry.batch.job_validation import validate_spec
@@ -51,10 +52,7 @@ def _validate_spec(spec: CronJobSpec, old: CronJobSpec | None, options: PodValid
         yield from validate_nonnegative(spec.starting_deadline_seconds, path / "startingDeadlineSeconds")
     if old is None or old.time_zone != spec.time_zone:
         yield from _validate_time_zone(spec.time_zone, path / "timeZone")
-    if not spec.concurrency_policy:
-        yield required(path / "concurrencyPolicy")
-    elif spec.concurrency_policy not in CONCURRENCY_POLICIES:
-        yield not_supported(path / "concurrencyPolicy", spec.concurrency_policy, CONCURRENCY_POLICIES)
+    yield from validate_choice(spec.concurrency_policy, CONCURRENCY_POLICIES, path / "concurrencyPolicy")
     yield from _validate_job_template(spec.job_template.spec, path.child("jobTemplate", "spec"), options)
     if spec.successful_jobs_history_limit is not None:
         yield from validate_nonnegative(spec.successful_jobs_history_limit, path / "successfulJobsHistoryLimit")

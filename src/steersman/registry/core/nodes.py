@@ -16,12 +16,11 @@ from steersman.machinery.errors.field import (
     forbidden,
     internal,
     invalid,
-    not_supported,
     quote,
-    required,
 )
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import is_valid_cidr_for_legacy_field, parse_cidr_sloppy, warnings_for_cidr
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import validate_quantity
 from steersman.machinery.validation.selectors import validate_label_name
@@ -51,10 +50,7 @@ def validate_taints(taints: Sequence[Taint], path: Path) -> Iterator[FieldError]
         yield from validate_label_name(taint.key, item / "key")
         if messages := is_valid_label_value(taint.value):
             yield invalid(item / "value", taint.value, ";".join(messages))
-        if not taint.effect:
-            yield required(item / "effect")
-        elif taint.effect not in TAINT_EFFECTS:
-            yield not_supported(item / "effect", taint.effect, TAINT_EFFECTS)
+        yield from validate_choice(taint.effect, TAINT_EFFECTS, item / "effect")
         if (taint.key, taint.effect) in seen:
             value = go_struct(Key=taint.key, Value=taint.value, Effect=taint.effect, TimeAdded=taint.time_added)
             found = duplicate(item, value)

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, TokenRequest
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_supported
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -57,8 +58,7 @@ def _validate(spec: CSIDriverSpec) -> Iterator[FieldError]:
         yield not_supported(path / "fsGroupPolicy", policy, FS_GROUP_POLICIES)
     yield from _validate_token_requests(spec.token_requests, path / "tokenRequests")
     for mode in spec.volume_lifecycle_modes:
-        if mode not in LIFECYCLE_MODES:
-            yield not_supported(path / "volumeLifecycleModes", mode, LIFECYCLE_MODES)
+        yield from validate_supported(mode, LIFECYCLE_MODES, path / "volumeLifecycleModes")
     if spec.se_linux_mount is None:
         yield required(path / "seLinuxMount")
     period = spec.node_allocatable_update_period_seconds

@@ -9,6 +9,7 @@ from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, V
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error, total_length
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
@@ -28,13 +29,11 @@ def _validate(attachment: VolumeAttachment) -> Iterator[FieldError]:
     spec, path = attachment.spec, Path("spec")
     yield from validate_driver_name(spec.attacher, path / "attacher")
     yield from _validate_source(spec.source, path / "source")
-    for message in name_is_dns_subdomain(spec.node_name, False):
-        yield invalid(path / "nodeName", spec.node_name, message)
+    yield from validate_name(name_is_dns_subdomain, spec.node_name, path / "nodeName")
     yield from _validate_status(attachment.status, Path("status"))
     volume = spec.source.persistent_volume_name
     if volume is not None:
-        for message in name_is_dns_subdomain(volume, False):
-            yield invalid(Path("spec", "source", "persistentVolumeName"), volume, message)
+        yield from validate_name(name_is_dns_subdomain, volume, Path("spec", "source", "persistentVolumeName"))
 
 
 def _validate_source(source: VolumeAttachmentSource, path: Path) -> Iterator[FieldError]:

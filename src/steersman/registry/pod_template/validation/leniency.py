@@ -65,7 +65,8 @@ def pod_options(
     if _has_indivisible_huge_pages(old):
         has["allow_indivisible_huge_pages"] = True
     if (context := old.security_context) is not None:
-        has["allow_host_sysctls"] = any(host_sysctl_error(sysctl.name, old) for sysctl in context.sysctls or ())
+        if context.sysctls:
+            has["allow_host_sysctls"] = any(host_sysctl_error(sysctl.name, old) for sysctl in context.sysctls)
         has["allow_any_selinux_change_policy"] = context.se_linux_change_policy is not None
     if old.volumes:
         has["allow_non_local_token_path"] = _has_non_local_token_path(old)
