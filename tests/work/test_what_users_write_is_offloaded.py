@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from steersman.machinery.go.template.template import Template
+from steersman.nodes.stages.go_template.template import Template
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.cel.expression import compile_expression
