@@ -254,6 +254,7 @@ def test_no_cache_is_emptied_when_it_is_full() -> None:
 
 
 LONG = "a" * (memoised.LONGEST + 1)
+LONG_PATTERN = f"[{LONG}]"  # which is long to remember, and soon matched
 
 
 @pytest.mark.parametrize(
@@ -266,8 +267,8 @@ LONG = "a" * (memoised.LONGEST + 1)
         lambda: identity_fields(UserInfo("a", extra={LONG: ("b",)})),
         lambda: select_name(ScopedResourceSelectorRequirement("PriorityClass", "In", ["a" * 63] * 300), ["a"]),
         lambda: insufficient(tuple(f"example.com/{number}" for number in range(2000)), resolvable=True),
-        lambda: patterns.matches(LONG, LONG),
-        lambda: regular.matches(LONG, LONG),
+        lambda: patterns.matches(LONG_PATTERN, LONG),
+        lambda: regular.matches(LONG_PATTERN, LONG),
     ],
     ids=["escape", "unescape", "schedule", "canonical", "extra", "scope", "resources", "pattern", "expression"],
 )

@@ -201,9 +201,15 @@ class OtherWriters(Part):
         if storage.has_other_servers:
             from steersman.storage.arrivals import Arrivals  # which most servers never need
 
-            arrivals = Arrivals(storage, None if clusters is None else clusters.ask)
+            sole = None if clusters is None else clusters.sole_server()
+            is_alone = (lambda: False) if sole is None else (lambda: sole.is_alone)
+            arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
             ending.push_async_callback(arrivals.stop)
-            server.arrival = Arrival(arrivals.arrived, behind, costs=True)
+            may_write = (lambda: None) if sole is None else sole.may_write
+            server.arrival = Arrival(arrivals.arrived, behind, costs=True, may_write=may_write)
+            if sole is not None:
+                ending.push_async_callback(sole.stop)
+                await sole.start()
 
 
 class Paths(Part):
