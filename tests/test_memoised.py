@@ -136,7 +136,7 @@ OF_CLIENTS = {
     "openapi.protobuf._any_of_few": "values of at most 256 bytes",
     "registry.pod_template.image._pull_policy": "references of at most 1,024 characters",
     "registry.resource.device_selectors.judge": "expressions of at most 10 KiB",
-    "scheduler.devices.selectors._program": "expressions of at most 10 KiB",
+    "scheduler.devices.expressions._program": "expressions of at most 10 KiB",
     "scheduler.fit.status._insufficient": "at most eight names of resources",
     "schema.patterns._finder": "patterns of at most 4,096 characters",
     "schema.patterns._large_finder": "32 patterns that RE2 may compile",

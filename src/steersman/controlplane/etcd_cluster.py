@@ -19,6 +19,7 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.cache.consistency import KeysAt
 from steersman.storage.etcd import EtcdStorage
+from steersman.storage.etcd.sole_server import SoleServer
 from steersman.storage.interface import Answered, Storage
 from steersman.storage.measured import CallMetrics, MeasuredStorage
 
@@ -92,6 +93,10 @@ class EtcdClusters:
     def ask(self, answered: Answered) -> None:
         """Ask the cluster for everything for its newest revision. Raises StorageUnavailable."""
         self._storages[0].ask(answered)
+
+    def sole_server(self) -> SoleServer:
+        """Return the claim of this server to be the only one on the cluster for everything."""
+        return self._storages[0].sole_server()
 
     def is_apart(self, resource: GroupResource) -> bool:
         """Return True for a resource that is not stored in the cluster for everything else."""

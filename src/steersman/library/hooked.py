@@ -16,7 +16,7 @@ from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Objects, Re
 from steersman.library.instances import Instances, StoredInstances
 from steersman.library.merging import changed, difference
 from steersman.library.models import ModelError, Plain
-from steersman.library.user_code import NoJson, check_values, kept_running
+from steersman.library.user_code import NoJson, check_values, computing, kept_running
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.registry.services import Services
@@ -65,7 +65,7 @@ class Hooked:
         before = self._instances.content(instance, version.declared.name, new)
         request = self._request(ctx, new, old, subresource)
         for each in hooks:
-            with _same_identity(new, each), kept_running(each.__qualname__):
+            with _same_identity(new, each), computing(each.__qualname__):
                 each(instance, request)
                 _check_prepared(each, instance)
         try:
@@ -108,7 +108,7 @@ class Hooked:
             return
         request = self._request(ctx, new, old, subresource)
         for each in self._hooks.validate:
-            with _same_identity(new, each), kept_running(each.__qualname__):
+            with _same_identity(new, each), computing(each.__qualname__):
                 errors_of_hook = list(_errors_of(each, each(instance, request)))
             yield from errors_of_hook
 
@@ -128,10 +128,10 @@ class Hooked:
         if await offload(version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
-            instance = self._instances.of_hub(new, version.declared.name)
+            instance = await offload(self._instances.of_hub, new, version.declared.name)
         except ModelError as error:
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
-        request = self._request(ctx, new, old, subresource, services=services)
+        request = await offload(self._request, ctx, new, old, subresource, services=services)
         for each in self._hooks.of(subresource).admit:
             with _same_identity(new, each), kept_running(each.__qualname__, may_wait=True):
                 await each(instance, request)
@@ -147,8 +147,8 @@ class Hooked:
     ) -> None:
         """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
         try:
-            instance = self._instances.of_hub(obj, self._version(ctx, operation))
-            request = self._request(ctx, obj, old, subresource, operation, services)
+            instance = await offload(self._instances.of_hub, obj, self._version(ctx, operation))
+            request = await offload(self._request, ctx, obj, old, subresource, operation, services)
             for each in self._hooks.of(subresource).after_write:
                 with kept_running(each.__qualname__, may_wait=True):
                     waiting = each(instance, request)

@@ -11,7 +11,7 @@ from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
 from steersman.library.merging import merged
 from steersman.library.models import Plain, instance_of, member_names, plain_of
-from steersman.library.user_code import NoJson, check_values, kept_running
+from steersman.library.user_code import NoJson, check_values, computing
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.machinery.errors.status import plain_internal
 from steersman.rest.objects import Objects
@@ -52,7 +52,7 @@ class Instances:
         webhook does."""
         model = (source if name == "convert_to" else target).model
         try:
-            with kept_running(f"{model.__name__}.{name}"):
+            with computing(f"{model.__name__}.{name}"):
                 found = function(*args)
             if isinstance(found, target.model):
                 check_values(found)

@@ -14,6 +14,8 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from steersman.work.offloading import expect_offloading
+
 _SETS: Final = (set, frozenset, AbstractSet, typing.AbstractSet)
 
 
@@ -35,6 +37,14 @@ def kept_running(where: str, *, may_wait: bool = False) -> Iterator[None]:
         if may_wait and isinstance(error, asyncio.CancelledError | GeneratorExit):
             raise
         raise UserCodeFailed(f"{where} has raised {type(error).__name__}, which does not end the server") from error
+
+
+@contextmanager
+def computing(where: str) -> Iterator[None]:
+    """Keep the server running, as `kept_running` does, while a hook computes, which it does within `offload`."""
+    expect_offloading()
+    with kept_running(where):
+        yield
 
 
 class NoJson(ValueError):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.cel.pattern_size import too_large_to_compile
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import expect_offloading, takes_long
 
 _MEMORY: Final = 1 << 20
 _REMEMBERED: Final = 512
@@ -26,6 +26,7 @@ def matches(pattern: str, text: str) -> bool:
 
     Raises ValueError with Go's message for what is no pattern.
     """
+    expect_offloading()
     find = (len(pattern) <= _LONGEST_KEPT and _finder(pattern)) or _large_finder(pattern)
     if find(text):
         return True

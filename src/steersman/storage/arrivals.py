@@ -3,7 +3,7 @@
 Where several servers write to one storage, each knows of the others' writes some milliseconds late. The objects that a
 server judges requests by (rights, policies, webhooks, quotas, definitions, accounts) lie in that storage, too. So a
 request first asks for the newest revision there is, together with all that come at the same time. It goes on once
-everything up to there has been told of, which it nearly always has been.
+everything up to there has been told of, which it nearly always has been. A server that is alone on its storage asks nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +33,18 @@ class Arrivals:
     """
 
     def __init__(
-        self, storage: Storage, ask: Callable[[Answered], None] | None = None, *, patience: float = PATIENCE
+        self,
+        storage: Storage,
+        ask: Callable[[Answered], None] | None = None,
+        *,
+        is_alone: Callable[[], bool] = lambda: False,
+        patience: float = PATIENCE,
     ) -> None:
-        """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable."""
+        """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable.
+        While this server `is_alone`, everything that was acknowledged has been told of, and nothing is asked."""
         self._storage = storage
         self._ask = ask or self._ask_as_anybody
+        self._is_alone = is_alone
         self._patience = patience
         self._next: list[asyncio.Future[int]] = []
         """Requests that the next question is for."""
@@ -51,6 +58,8 @@ class Arrivals:
     def arrived(self) -> asyncio.Future[int] | int:
         """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
         out in time."""
+        if self._is_alone():
+            return self._storage.revision
         if self.is_silent:
             if not self._is_asking and not self._catching_up:
                 self._ask_for([])

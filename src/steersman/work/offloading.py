@@ -222,13 +222,8 @@ def takes_long() -> None:
 
 def expect_offloading() -> None:
     """Say that what users wrote is evaluated now, which is to happen in a thread or within `offload`."""
-    if _here.is_offloading:
-        return
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    forgotten()
+    if not _here.is_offloading and asyncio._get_running_loop() is not None:  # without an exception in each thread
+        forgotten()
 
 
 class Forgotten:

@@ -29,7 +29,6 @@ from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
-from steersman.storage.arrivals import Arrivals
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
@@ -200,9 +199,17 @@ class OtherWriters(Part):
         if self.embedding.worker is not None:
             self.embedding.worker.install(server, storage, behind)
         if storage.has_other_servers:
-            arrivals = Arrivals(storage, None if clusters is None else clusters.ask)
+            from steersman.storage.arrivals import Arrivals  # which most servers never need
+
+            sole = None if clusters is None else clusters.sole_server()
+            is_alone = (lambda: False) if sole is None else (lambda: sole.is_alone)
+            arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
             ending.push_async_callback(arrivals.stop)
-            server.arrival = Arrival(arrivals.arrived, behind, costs=True)
+            may_write = (lambda: None) if sole is None else sole.may_write
+            server.arrival = Arrival(arrivals.arrived, behind, costs=True, may_write=may_write)
+            if sole is not None:
+                ending.push_async_callback(sole.stop)
+                await sole.start()
 
 
 class Paths(Part):

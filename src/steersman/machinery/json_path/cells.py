@@ -14,6 +14,7 @@ from steersman.machinery.errors.field import format_float
 from steersman.machinery.json_path.evaluation import Byte, find_results
 from steersman.machinery.json_path.parser import JSONPathError, Template, parse
 from steersman.machinery.values import times
+from steersman.work.offloading import expect_offloading
 
 TYPES: Final = ("boolean", "date", "integer", "number", "string")
 INVALID: Final = "<invalid>"
@@ -39,6 +40,7 @@ class PrinterColumn:
 
     def cell(self, data: Any) -> Any:
         """The cell for an object as plain data: text, a number or a boolean; None where there is none that fits."""
+        expect_offloading()
         try:
             found = find_results(self._template, data)
         except JSONPathError:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.errors import status as errors
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import expect_offloading, takes_long
 from steersman.work.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
@@ -100,6 +100,7 @@ def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int
 
     Raises PatchError at the first operation that fails.
     """
+    expect_offloading()
     application = _Application(document, max_copy_bytes)
     try:
         for operation in paced(operations):

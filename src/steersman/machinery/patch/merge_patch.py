@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import status as errors
 from steersman.machinery.patch.json_patch import json_type
+from steersman.work.offloading import expect_offloading
 from steersman.work.threads import paced
 
 INVALID_PATCH: Final = "Invalid JSON Patch"
@@ -21,6 +22,7 @@ def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
     `strict` is for the field validation directives Warn and Strict, which refuse a list with another text.
     Raises StatusError (400) for what is no merge patch. A patch that is a list is the result when not `strict`.
     """
+    expect_offloading()
     if isinstance(patch, dict):
         try:
             return _merge(document, patch)

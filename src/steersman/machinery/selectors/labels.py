@@ -15,6 +15,7 @@ from msgspec import Struct
 from steersman.machinery.errors import field
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 from steersman.net.ascii import is_digits
+from steersman.work.offloading import expect_offloading
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import LabelSelector
@@ -152,6 +153,10 @@ def _value_errors(operator: str, values: Sequence[str], path: field.Path) -> lis
     return [field.not_supported(path / "operator", operator, (*_BINARY, *_UNARY))]
 
 
+_MANY: Final = 1_000
+"""Requirements of a selector that is to be made beside the event loop."""
+
+
 class Selector:
     """A conjunction of requirements, sorted by key. `matches(labels)` says whether labels meet them all.
 
@@ -166,6 +171,8 @@ class Selector:
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
+        if len(self.requirements) > _MANY:
+            expect_offloading()
         self.selectable = selectable
         self.matches = _conjunction(self.requirements) if selectable else _nothing
 

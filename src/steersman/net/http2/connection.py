@@ -135,7 +135,10 @@ class Http2Connection(Http2Output):
         """Works on frames as long as this connection may in this turn of the loop."""
         self.scheduled = True  # what is written in here leaves with the flush below
         try:
-            self._read(data)
+            if self._preface_seen:
+                self._parse(data)
+            else:
+                self._read_preface(data)
         except ConnectionFault as fault:
             self._fail(fault.code, fault.reason)
         if self._new:
@@ -230,7 +233,8 @@ class Http2Connection(Http2Output):
         if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
             self._later = True
             self.core.turns.later(self)
-        self.give_back(stream.close(reason))
+        if unread := stream.close(reason):
+            self.give_back(unread)
         if not self.streams:
             self._idle_since = self.core.loop.time()
             if self.piece != BATCH:
@@ -275,17 +279,15 @@ class Http2Connection(Http2Output):
 
     # What frames bring
 
-    def _read(self, data: bytes) -> None:
-        at = 0
-        if not self._preface_seen:
-            if len(data) < len(frames.PREFACE) and frames.PREFACE.startswith(data):
-                self._partial = data
-                return
-            if not data.startswith(frames.PREFACE):
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "bad preface")
-            self._preface_seen = True
-            at = len(frames.PREFACE)
-        self._parse(data, at)
+    def _read_preface(self, data: bytes) -> None:
+        preface = frames.PREFACE
+        if len(data) < len(preface) and preface.startswith(data):
+            self._partial = data
+            return
+        if not data.startswith(preface):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "bad preface")
+        self._preface_seen = True
+        self._parse(data, len(preface))
 
     def stops(self) -> bool:
         if not self.core.turns.over():

@@ -180,8 +180,9 @@ class Receiving(Generic[S]):
         size = len(payload)
         if not stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on stream 0")
-        if not self.recv.take(size):
+        if size > self.recv.left:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window exceeded")
+        self.recv.left -= size
         data = frames.unpadded(flags, payload)
         ends = bool(flags & frames.END_STREAM)
         stream = self.streams.get(stream_id)
@@ -193,9 +194,10 @@ class Receiving(Generic[S]):
             if stream is None and self.ignores_data(stream_id, ends=ends):
                 return
             raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
-        if not stream.recv.take(size):
+        if size > stream.recv.left:
             self.give_back(size)
             raise StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "stream window exceeded")
+        stream.recv.left -= size
         if not data and not ends:
             self._control.spend()
         self.take_data(stream, data, size, ends=ends)

@@ -194,8 +194,7 @@ class Http2Stream(OutgoingAnswer):
             self.ended = True
             self.connection.half_closed(self)
             return
-        self.pending.extend(piece for piece in pieces if piece)
-        self.buffered += size
+        self.keep((piece for piece in pieces if piece), size)
         self.ended = True
         self._leaves()
         if not self.queued:
@@ -219,8 +218,7 @@ class Http2Stream(OutgoingAnswer):
             or size > connection.max_frame
             or connection.blocked
         ):
-            self.pending.append(data)
-            self.buffered += size
+            self.keep((data,), size)
             if not self.queued:
                 self._queue()
             return

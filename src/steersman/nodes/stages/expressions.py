@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.nodes.stages.declaration import StageError
+from steersman.work.offloading import expect_offloading
 
 MOST_SOURCE: Final = 1 << 14
 """Characters of an expression."""
@@ -36,6 +37,7 @@ class Expressions:
 
     def evaluate(self, text: str) -> Sequence[Found]:
         """What each expression leads to in an object, a JSON text."""
+        expect_offloading()
         if not self._places:
             return ()
         if self._program is None:

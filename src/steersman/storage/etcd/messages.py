@@ -17,6 +17,8 @@ TXN: Final = "/etcdserverpb.KV/Txn"
 COMPACT: Final = "/etcdserverpb.KV/Compact"
 WATCH: Final = "/etcdserverpb.Watch/Watch"
 LEASE_GRANT: Final = "/etcdserverpb.Lease/LeaseGrant"
+LEASE_KEEP_ALIVE: Final = "/etcdserverpb.Lease/LeaseKeepAlive"
+LEASE_REVOKE: Final = "/etcdserverpb.Lease/LeaseRevoke"
 LEASE_TIME_TO_LIVE: Final = "/etcdserverpb.Lease/LeaseTimeToLive"
 DELETE_RANGE: Final = "/etcdserverpb.KV/DeleteRange"
 PUT: Final = "/etcdserverpb.KV/Put"
@@ -153,8 +155,8 @@ def lease_grant(seconds: int) -> bytes:
     return _number(1, seconds)
 
 
-def lease_time_to_live(lease: int) -> bytes:
-    """LeaseTimeToLiveRequest."""
+def of_lease(lease: int) -> bytes:
+    """LeaseTimeToLiveRequest, LeaseKeepAliveRequest, LeaseRevokeRequest."""
     return _number(1, lease)
 
 
@@ -400,6 +402,14 @@ def read_cluster(data: bytes) -> int:
 def read_lease(data: bytes) -> int:
     """The ID of a LeaseGrantResponse. Raises MessageError."""
     return _only(data, 2)
+
+
+def read_seconds(data: bytes) -> int:
+    """The TTL of a LeaseKeepAliveResponse, 0 for a lease that has run out. Raises MessageError."""
+    try:
+        return next((value for number, value, last in _fields(data, 0, len(data)) if number == 3 and not last), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
 
 
 @dataclass(slots=True)

@@ -13,12 +13,13 @@ from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.dispatch import Dispatcher, Registration
-from steersman.storage.etcd import checks, following, messages
+from steersman.storage.etcd import checks, following, messages, sole_server
 from steersman.storage.etcd.compaction import Compactor
 from steersman.storage.etcd.following import Following
 from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
 from steersman.storage.etcd.members import Endpoint, Identity, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
+from steersman.storage.etcd.sole_server import QUIET, ROUND, SoleServer
 from steersman.storage.interface import (
     Answered,
     Compacted,
@@ -126,6 +127,7 @@ class EtcdStorage:
         self._asker: asyncio.Task[None] | None = None
         self._compaction: Periodic | None = None
         self.refusals = Account()
+        self._sole: SoleServer | None = None
         self._closed: Flight[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
         self._following = Following(
@@ -241,6 +243,14 @@ class EtcdStorage:
     @property
     def refusal(self) -> str:
         return _CLOSED if self._closed is not None else ""
+
+    def sole_server(
+        self, *, clock: Callable[[], float] = sole_server.moment, quiet: float = QUIET, interval: float = ROUND
+    ) -> SoleServer:
+        """Return the claim of this server to be the only one that writes here, which is told of all other writes."""
+        folder = self._outer(f"{ROOT}/steersman.sole-server/")
+        self._sole = SoleServer(self._members, folder, self.wait_until, clock=clock, quiet=quiet, interval=interval)
+        return self._sole
 
     async def is_stale(self, key: str) -> bool:
         return False
@@ -450,6 +460,8 @@ class EtcdStorage:
 
     def _changed(self, changes: Sequence[Change]) -> None:
         events = [self._event(change) for change in changes]
+        if self._sole is not None and any(map(self._is_of_others, changes, events)):
+            self._sole.heard()
         self._dispatcher.dispatch(events)
         self._progressed(events[-1].revision)
         if self._writes:
@@ -459,6 +471,14 @@ class EtcdStorage:
                         write.events[event.revision] = event
                     elif write.revision == event.revision and not write.told.done():
                         write.told.set_result(event)
+
+    def _is_of_others(self, change: Change, event: Event) -> bool:
+        """Return True for what was written by somebody else, and has not run out with its lease."""
+        if event.key in self._writes:
+            return False
+        if change.deleted:
+            return change.previous is None or not change.previous.lease
+        return self._sole is None or change.current.value != self._sole.value
 
     def _event(self, change: Change) -> Event:
         revision = change.current.mod_revision
@@ -479,6 +499,8 @@ class EtcdStorage:
             except StorageUnavailable as failure:
                 logger.warning("etcd does not answer: %s", failure)
                 await asyncio.sleep(1)
+        if self._sole is not None:
+            self._sole.heard()
         self._compacted = min(max(self._compacted, error.revision), revision)
         self._compactor.compacted = min(self._compactor.compacted, revision)
         self._progressed(revision)

@@ -144,7 +144,7 @@ class Cluster:
 
     async def seconds_left(self, lease: int) -> int:
         """Of a lease; 0 for one that is there no more."""
-        request = messages.lease_time_to_live(lease)
+        request = messages.of_lease(lease)
         return max(messages.read_seconds_left(await self.call(messages.LEASE_TIME_TO_LIVE, request)), 0)
 
 

@@ -11,6 +11,7 @@ from steersman.machinery.codec.go_types import GoType
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.go_print import go_text, go_type, go_value
 from steersman.machinery.errors.status import StatusError
+from steersman.work.offloading import expect_offloading
 
 from .fields import MERGE, REPLACE, Field, list_field, map_field
 from .lists import (
@@ -43,6 +44,7 @@ def apply(document: Map, patch: Map | None, type_: GoType) -> Map:
     errors. Raises StatusError: 400 for directives of a wrong form, 422 for lists of lists, 500 for the rest, as
     kube-apiserver does.
     """
+    expect_offloading()
     try:
         return _merge_maps(document, patch or {}, type_)
     except RecursionError:

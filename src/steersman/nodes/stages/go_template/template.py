@@ -10,6 +10,7 @@ from steersman.nodes.stages.go_template.builtins import BUILTINS, LAZY, Function
 from steersman.nodes.stages.go_template.evaluation import Evaluation
 from steersman.nodes.stages.go_template.parser import parse
 from steersman.nodes.stages.go_template.values import Number, TemplateError, Value
+from steersman.work.offloading import expect_offloading
 
 MOST_SOURCE: Final = 1 << 18
 """Characters of a template."""
@@ -27,6 +28,7 @@ class Template:
 
     def render(self, data: Value, functions: Mapping[str, Function] | None = None) -> str:
         """The text for some data, in bounded time and length. Raises TemplateError."""
+        expect_offloading()
         return Evaluation(self._templates, {**self._functions, **(functions or {})}).run(self._nodes, data)
 
 

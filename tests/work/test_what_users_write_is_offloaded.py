@@ -1,0 +1,85 @@
+"""Whatever evaluates what users write finds out who does so on the event loop outside of `offload`.
+
+In every other test that is an error (`nothing_is_forgotten` in tests/conftest.py). So whoever evaluates rules of JWT
+authenticators, match conditions, selectors of devices, stages, conversions, columns, patches or hooks of the library,
+and forgets to offload it, fails the first test that gets there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.cel.expression import compile_expression
+from steersman.cel.library.kubernetes import base_environment
+from steersman.library.user_code import computing
+from steersman.machinery.codec.go_types import struct_of
+from steersman.machinery.json_path import PrinterColumn
+from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
+from steersman.machinery.selectors import labels
+from steersman.nodes.stages.expressions import Expressions
+from steersman.nodes.stages.go_template.template import Template
+from steersman.schema import patterns
+from steersman.work.offloading import forgotten, offload
+
+_MAP_TYPE: Final = struct_of(ConfigMap)
+_ENVIRONMENT: Final = base_environment()
+_EXPRESSION: Final = compile_expression("1 + 1", _ENVIRONMENT)
+_COLUMN: Final = PrinterColumn("integer", ".a")
+_PROGRAM: Final = _EXPRESSION.program(lambda *_: None)
+
+
+def hook() -> None:
+    with computing("a hook"):
+        pass
+
+
+def jq() -> Any:
+    expressions = Expressions()
+    expressions.add(".a")
+    return expressions.evaluate('{"a": 1}')
+
+
+EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
+    "an expression is compiled": lambda: compile_expression("1 + 1", _ENVIRONMENT),
+    "an expression is evaluated": lambda: _PROGRAM.evaluate({}, 100),
+    "an expression is evaluated, to a value or an error": lambda: _PROGRAM.outcome({}, 100),
+    "a pattern is searched for": lambda: patterns.matches("a+", "aaa"),
+    "a JSON Patch is applied": lambda: json_patch.apply({}, [{"op": "add", "path": "/a", "value": 1}]),
+    "a merge patch is applied": lambda: merge_patch.apply({}, {"a": 1}),
+    "a strategic merge patch is applied": lambda: strategic_merge_patch.apply({}, {"data": {"a": "b"}}, _MAP_TYPE),
+    "a column is read": lambda: _COLUMN.cell({"a": 1}),
+    "jq is run": jq,
+    "a template is rendered": lambda: Template("{{ .a }}", {}).render({"a": "b"}),
+    "a selector of very many requirements is made": lambda: labels.selector_from_set(
+        {f"key-{number}": "value" for number in range(2_000)}
+    ),
+    "code of a library's user is called": hook,
+}
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was found while a test runs."""
+    reports: list[str] = []
+    monkeypatch.setattr(forgotten, "report", lambda: reports.append("forgotten"))
+    return reports
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+async def test_who_forgets_to_offload_is_found_however_little_is_evaluated(name: str, found: list[str]) -> None:
+    await offload(EVALUATORS[name])  # what is compiled then is compiled for the next one, too
+    await asyncio.to_thread(EVALUATORS[name])
+    assert found == []
+    EVALUATORS[name]()
+    assert found
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+def test_code_without_an_event_loop_may_do_so(name: str, found: list[str]) -> None:
+    EVALUATORS[name]()
+    assert found == []
