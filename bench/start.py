@@ -51,7 +51,10 @@ def main() -> int:
         for python, rows in found.items():
             cpu, rss, uss = (statistics.median(column) for column in zip(*rows, strict=True))
             least = min(row[0] for row in rows)
-            print(f"{part:7} {cpu:7.0f} ms CPU (least {least:.0f})  {rss:6.1f} MiB RSS  {uss:6.1f} MiB USS  {python}", flush=True)
+            print(
+                f"{part:7} {cpu:7.0f} ms CPU (least {least:.0f})  {rss:6.1f} MiB RSS  {uss:6.1f} MiB USS  {python}",
+                flush=True,
+            )
     return 0
 
 

@@ -24,42 +24,88 @@ from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 from steersman.work.offloading import Account, bound, forgotten
 from steersman.work.threads import WorkerThreads
-from tests import memoised
+from tests import durations, failures, memoised
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
-settings.register_profile("thorough", settings.get_profile("suite"), max_examples=100)
-settings.load_profile("thorough" if os.environ.get("CI") else "suite")
+# CI keeps nothing between runs, and its output is all there is to repeat a failure by.
+settings.register_profile("ci", settings.get_profile("suite"), max_examples=100, database=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "suite")
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
 """The administrator, and one without rights."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the shared server run on the loop that it runs on."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of CI."""
+    own = parser.getgroup("the project's own tests")
+    own.addoption("--record-durations", metavar="FILE", type=Path, help="write how long each file of tests took")
+    own.addoption("--watch-updates", action="store_true", help="fail updates that change the stored object in place")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of failures and record durations, in the process that hears of all tests."""
+    if _is_worker(config):
+        return
+    config.pluginmanager.register(failures.Teller(config))
+    if config.option.record_durations:
+        config.pluginmanager.register(durations.Recorder(config.option.record_durations))
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Return True in a process that pytest-xdist has started."""
+    return hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute files of tests in the order of their durations, and go on when a process dies."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.distribution import ByFile
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run tests of the shared server on the loop that it runs on, and among several processes the longest file first."""
     for item in items:
         if "api" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    if _is_worker(config):
+        items[:] = durations.longest_first(items, durations.read())
 
 
 def pytest_collection_finish() -> None:
-    """What all tests share is no garbage: collections need not go through it again and again."""
+    """Keep collections from going through what all tests share."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
-def _no_long_key_is_remembered() -> Iterator[None]:
-    """Fails a test that had a memoised function remember more than it may, whoever caught the error."""
+def _nothing_is_left_behind() -> Iterator[None]:
+    """Fail a test that had a memoised function remember more than it may, and give back the time that it moved.
+
+    It is one fixture, as each costs every test.
+    """
     memoised.faults.clear()
+    moved = times.moment() - time.time()
     yield
+    times.advance(moved - (times.moment() - time.time()))
     assert memoised.faults == []
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _what_is_stored_stays_as_it_is() -> Iterator[None]:
-    """Fails every update whose `make` changes the object it is given: rules for changes would compare new with new."""
+def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Fail every update whose `make` changes the object it is given: rules for changes would compare new with new.
+
+    It encodes the stored object twice in every update, so it is for one run of CI alone.
+    """
+    if not pytestconfig.getoption("--watch-updates"):
+        yield
+        return
     update = Store.update
 
     async def watched(self: Store[Any], ctx: Any, name: str, change: Change) -> Updated:
@@ -78,17 +124,10 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
-    """Collections for the tests of a file need not go through what files before it have loaded and left."""
+    """Keep collections for the tests of a file from going through what files before it have loaded and kept."""
     yield
+    gc.collect()  # what is frozen as garbage would stay: whole servers
     gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def _time_is_given_back() -> Iterator[None]:
-    """A clock that a test has moved moves no test after it in this process."""
-    before = times.moment() - time.time()
-    yield
-    times.advance(before - (times.moment() - time.time()))
 
 
 @pytest.fixture(scope="session")
@@ -117,14 +156,16 @@ def large_request() -> Iterator[Account]:
     threads.close()
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_is_forgotten() -> Iterator[None]:
     """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
 
     def report() -> None:
         raise AssertionError("something that may take long is evaluated on the event loop")
 
-    monkeypatch.setattr(forgotten, "report", report)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forgotten, "report", report)
+        yield
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]

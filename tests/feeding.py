@@ -146,7 +146,6 @@ OUTSIDE = (
     "testing",
     "library",
     "machinery.private_files",
-    "net.unix_rpc",
     "openapi.descriptions",
     "server.certificates",
     "storage.sqlite",

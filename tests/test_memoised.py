@@ -47,6 +47,7 @@ OF_THE_PACKAGE = {
     "kinds.built_in._gvk_of",
     "kinds.built_in.classes_of",
     "library.user_code._fields",
+    "machinery.codec.configuration.type_in_version",
     "machinery.codec.go_types.go_type",
     "machinery.codec.go_types.struct",
     "machinery.codec.partial._make_part",
@@ -59,14 +60,13 @@ OF_THE_PACKAGE = {
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",
     "machinery.go.printable.unprintable",
-    "machinery.go.template.evaluation._arity",
+    "nodes.stages.go_template.evaluation._arity",
     "work.memory._trim",
     "work.offloading._of_process",
     "machinery.managed_fields.builtin._builder",
     "machinery.managed_fields.builtin._builder_on_request",
     "machinery.managed_fields.builtin.schema_of_kind",
     "machinery.managed_fields.plain.members",
-    "machinery.managed_fields.reset_fields.reset_filter",
     "net.client.http2.health.health_of_environment",
     "openapi.derived._modules",
     "openapi.descriptions._recorded_layouts",
@@ -152,9 +152,6 @@ MADE_BY_HAND = {
     "aggregator/aggregator.py _known": "the APIServices there are",
     "aggregator/remote_discovery.py _known": "the Services of APIServices",
     "apiextensions/definitions.py _known": "the definitions there are",
-    "client/events.py _buckets": "_MOST_KNOWN names of objects",
-    "client/events.py _similar": "_MOST_KNOWN names of objects, _SIMILAR messages of each, long ones by digest",
-    "client/events.py _told": "_MOST_KNOWN names of objects and messages, long ones by digest",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
     "controllers/daemon_set/controller.py _known": "4,096 names of nodes",
     "controllers/node_lifecycle.py _seen": "the nodes there are",
@@ -169,7 +166,6 @@ MADE_BY_HAND = {
     "registry/core/resourcequotas.py _known": "the scopes there are",
     "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
     "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",
-    "scheduler/recorder.py _told": "_MOST_KNOWN names of objects, notes of at most _LONGEST_NOTE characters",
     "storage/cache/cacher.py _encoded": "bytes of what was encoded",
     "storage/cache/past.py _kept": "a number, and bytes",
     "storage/encryption/kms/envelope.py _seeds": "_MOST_SEEDS",
@@ -235,7 +231,8 @@ NO_CACHES = {
 def emptied_when_full() -> Iterator[str]:
     """Files in which something is cleared where its length, or another number, is more than a bound."""
     for file in sorted(SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        text = file.read_text()
+        for node in ast.walk(ast.parse(text)) if ".clear(" in text else ():
             if not isinstance(node, ast.If) or not any(
                 isinstance(each, ast.Compare)
                 and isinstance(each.ops[0], ast.Gt | ast.GtE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from tests import ROOT
 SOURCES: Final = ROOT / "src" / "steersman"
 NAMES: Final = frozenset({"url", "urls", "jwks_uri", "discovery_url", "server", "servers", "location", "target_url"})
 """Names of values that are URLs."""
+_NAMED: Final = re.compile(rf"\b(?:{'|'.join(sorted(NAMES))})\b")
 _LOGS: Final = frozenset({"debug", "info", "warning", "error", "exception", "log"})
 HARMLESS: Final = {
     "cli/envtest/etcd.py": "addresses of its own flag, in a program without the rest of the package",
@@ -37,6 +39,8 @@ def urls_in(node: ast.AST) -> Iterator[int]:
 def told(source: str) -> list[int]:
     """The lines where an exception or a log has such a value."""
     found: list[int] = []
+    if not _NAMED.search(source):
+        return found
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Raise) and node.exc is not None:
             for each in ast.walk(node.exc):

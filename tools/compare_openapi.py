@@ -104,7 +104,7 @@ def random_definition(random: Random, number: int) -> Plain:
 
 def _random_version(random: Random, version: str) -> Plain:
     replicas = {"type": "integer", "minimum": 0}
-    spec = {"type": "object", "properties": {"replicas": replicas, "color": {"type": "string"}}}
+    spec: Plain = {"type": "object", "properties": {"replicas": replicas, "color": {"type": "string"}}}
     for name in ("a", "b", "c", "d", "e", "f"):
         spec["properties"][name] = _sound(random)
     status = {"type": "object", "properties": {"replicas": replicas, "a": _sound(random)}}

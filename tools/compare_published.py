@@ -201,7 +201,8 @@ class Comparison:
             if each["kind"] == f"{body['kind']}Binding" and (each.get("spec") or {}).get("policyName") == name
         ]
         made += bindings or [self._binding(body, param)]
-        steps, cleanup = [], []
+        steps: list[Step] = []
+        cleanup: list[Step] = []
         for each in made:
             self._namespace(each)
             path = (self._paths.collection(each) or ("/nowhere", False))[0]

@@ -347,7 +347,7 @@ def configmap_digest(value: bytes) -> str:
     return digest(json.loads(value)["data"]["value"].encode())
 
 
-def make_configmap(name: str, chance: random.Random) -> dict:
+def make_configmap(name: str, chance: random.Random) -> dict[str, Any]:
     value = chance.randbytes(chance.choice([20, 500, 500, 10_000])).hex()
     return {"metadata": {"name": name, "labels": {LABEL: ""}}, "data": {"value": value}}
 

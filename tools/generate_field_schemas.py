@@ -98,12 +98,12 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
     for name in definitions:
         keep_key_defaults(sources[name], definitions[name], resolve)
-    kinds = {
+    served = {
         f"{each['group']}/{each['version']} {each['kind']}".removeprefix("/"): name
         for name in sorted(sources)
         for each in sources[name]["x-kubernetes-group-version-kind"]
     }
-    return definitions, kinds
+    return definitions, served
 
 
 def write(target: Path, definitions: dict[str, Any], kinds: dict[str, str]) -> None:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Chain, Operation, Plugin
+from steersman.admission.interface import (
+    CONNECT,
+    CREATE,
+    DELETE,
+    OBJECT_ALONE,
+    UPDATE,
+    Attributes,
+    Chain,
+    Operation,
+    Plugin,
+    Writes,
+)
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
@@ -80,6 +91,53 @@ async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
     await chain.validate(attributes())
     assert calls == ["a validate"]
     assert not chain.handles(UPDATE)
+
+
+async def test_a_plugin_that_names_subresources_is_asked_about_no_other() -> None:
+    calls: list[str] = []
+    of_objects, of_scales = Telling("a", calls, UPDATE), Telling("b", calls, UPDATE)
+    of_objects.subresources, of_scales.subresources = OBJECT_ALONE, frozenset({"scale"})
+    chain = Chain((of_objects, of_scales))
+    await chain.admit(attributes(UPDATE))
+    await chain.validate(attributes(UPDATE, action=Action("update", resource="configmaps", subresource="scale")))
+    assert calls == ["a admit", "b validate"]
+
+
+class Resting(Telling):
+    """Has work while `awake` says so, of validation alone."""
+
+    awake = False
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return self.awake and not mutating
+
+
+async def test_a_plugin_without_work_is_not_asked_until_it_has_some() -> None:
+    calls: list[str] = []
+    resting = Resting("a", calls, CREATE)
+    chain, another = Chain((resting, Telling("b", calls, CREATE))), Chain((resting,))
+    for awake, told in (
+        (False, ["b validate"]),
+        (True, ["a validate", "b validate", "a validate"]),
+        (False, ["b validate"]),
+    ):
+        resting.awake = awake
+        resting.work_changed()
+        await chain.validate(attributes())
+        await another.validate(attributes())
+        assert calls == told
+        calls.clear()
+    await chain.admit(attributes())
+    assert calls == ["b admit"]
+
+
+async def test_however_many_kinds_of_writes_there_are_all_are_judged() -> None:
+    calls: list[str] = []
+    chain = Chain((Telling("a", calls, CREATE),))
+    for number in range(1500):
+        await chain.validate(attributes(action=Action("create", group=f"g{number}", resource="things")))
+    await chain.validate(attributes(action=Action("create", group="g0", resource="things")))
+    assert len(calls) == 1501
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation, Plugin
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Chain, Operation, Plugin
 from steersman.api.core.v1 import Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
@@ -55,9 +55,10 @@ def an_update(new: Any, old: Any, **more: Any) -> Attributes:
 
 
 async def admitted(plugin: Plugin, record: Attributes) -> Attributes:
-    """The record after both rounds."""
-    await plugin.admit(record)
-    await plugin.validate(record)
+    """The record after both rounds of a chain of this plugin."""
+    chain = Chain((plugin,))
+    await chain.admit(record)
+    await chain.validate(record)
     return record
 
 

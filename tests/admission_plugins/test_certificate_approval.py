@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.admission.interface import UPDATE
+from steersman.admission.interface import UPDATE, Chain
 from steersman.admission_plugins.certificate_approval import CertificateApproval
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.api.meta.v1 import ObjectMeta
@@ -27,4 +27,4 @@ async def test_approval_is_for_those_who_may_approve_for_the_signer() -> None:
 async def test_nothing_but_approval_is_looked_at() -> None:
     for subresource in ("", "status"):
         write = write_of(CERTIFICATE_SIGNING_REQUESTS, REQUEST, UPDATE, old=REQUEST, subresource=subresource)
-        await CertificateApproval(Allowing()).validate(write)
+        await Chain((CertificateApproval(Allowing()),)).validate(write)

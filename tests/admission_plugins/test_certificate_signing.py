@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import UPDATE
+from steersman.admission.interface import UPDATE, Chain
 from steersman.admission_plugins.certificate_signing import CertificateSigning
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.machinery.codec.serializer import from_plain
@@ -46,4 +46,4 @@ async def test_other_writes_are_let_through(
     old: CertificateSigningRequest, new: CertificateSigningRequest, subresource: str
 ) -> None:
     write = write_of(CERTIFICATE_SIGNING_REQUESTS, new, UPDATE, old=old, subresource=subresource)
-    await CertificateSigning(Allowing()).validate(write)
+    await Chain((CertificateSigning(Allowing()),)).validate(write)

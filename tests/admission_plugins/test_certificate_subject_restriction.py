@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from steersman.admission.interface import Chain
 from steersman.admission_plugins.certificate_subject_restriction import SIGNER, CertificateSubjectRestriction
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.api.meta.v1 import ObjectMeta
@@ -54,7 +55,7 @@ async def test_other_groups_and_signers_are_let_through() -> None:
     await PLUGIN.validate(write(SIGNER))
     await PLUGIN.validate(write(SIGNER, "dev", "system:masters2"))
     await PLUGIN.validate(write("kubernetes.io/kubelet-serving", "system:masters"))
-    await PLUGIN.validate(write(SIGNER, "system:masters", subresource="approval"))
+    await Chain((PLUGIN,)).validate(write(SIGNER, "system:masters", subresource="approval"))
 
 
 @pytest.mark.usefixtures("large_request")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from steersman.admission.interface import CREATE, Attributes
+from steersman.admission.interface import CREATE, Attributes, Chain
 from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.identity.action import Action
@@ -42,4 +42,4 @@ async def test_a_bundle_of_a_signer_is_for_those_who_may_attest() -> None:
 async def test_a_bundle_without_a_signer_is_for_all() -> None:
     plugin = ClusterTrustBundleAttest(Allowing())
     await plugin.validate(write(""))
-    await plugin.validate(write("example.com/one", "status"))
+    await Chain((plugin,)).validate(write("example.com/one", "status"))

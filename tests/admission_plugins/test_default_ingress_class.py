@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.admission.interface import Chain
 from steersman.admission_plugins.default_ingress_class import DefaultIngressClass
 from steersman.api.networking.v1 import Ingress
 from steersman.machinery.built_in.classes import INGRESS_CLASS
@@ -38,5 +39,5 @@ async def test_ingresses_that_name_no_class_get_the_default(
 
 async def test_an_ingress_status_is_let_alone() -> None:
     made = ingress({})
-    await DefaultIngressClass(lambda: "usual").admit(write_of(INGRESSES, made, subresource="status"))
+    await Chain((DefaultIngressClass(lambda: "usual"),)).admit(write_of(INGRESSES, made, subresource="status"))
     assert made.spec.ingress_class_name is None

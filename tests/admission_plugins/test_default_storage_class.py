@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.admission.interface import Chain
 from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.machinery.built_in.classes import STORAGE_CLASS
@@ -41,5 +42,7 @@ async def test_without_a_default_a_claim_stays_without_a_class() -> None:
 
 async def test_a_claims_status_is_let_alone() -> None:
     made = claim({})
-    await DefaultStorageClass(lambda: "usual").admit(write_of(PERSISTENT_VOLUME_CLAIMS, made, subresource="status"))
+    await Chain((DefaultStorageClass(lambda: "usual"),)).admit(
+        write_of(PERSISTENT_VOLUME_CLAIMS, made, subresource="status")
+    )
     assert made.spec.storage_class_name is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,6 +41,12 @@ class Ranges:
 
     def changed(self) -> int:
         return self.version
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        pass
+
+    def are_none(self) -> bool:
+        return not self.specs
 
 
 def ranger(*specs: list[dict[str, Any]]) -> LimitRanger:

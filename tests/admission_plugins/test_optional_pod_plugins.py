@@ -161,7 +161,7 @@ async def test_only_what_is_allowed_may_be_tolerated():
 
 async def test_the_clusters_lists_hold_in_namespaces_that_have_none():
     key = Toleration(key="k", operator="Exists")
-    cluster = Configuration(default=(key,), whitelist=(key,))
+    cluster = Configuration(default=[key], whitelist=[key])
     record = await admitted(tolerating(configuration=cluster), a_write(make_pod()))
     assert to_plain(record.obj.spec)["tolerations"] == [KEY]
     record.obj.spec.tolerations[0].key = "changed"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import UPDATE
+from steersman.admission.interface import UPDATE, Chain
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.api.storage.v1 import StorageClass
@@ -67,4 +67,4 @@ async def test_a_claim_that_may_not_grow_is_refused(old: Any, new: Any, text: st
 
 async def test_a_claims_status_is_let_alone() -> None:
     old, new = claim("1Gi", "fixed"), claim("2Gi", "fixed")
-    await PLUGIN.validate(write_of(PERSISTENT_VOLUME_CLAIMS, new, UPDATE, old=old, subresource="status"))
+    await Chain((PLUGIN,)).validate(write_of(PERSISTENT_VOLUME_CLAIMS, new, UPDATE, old=old, subresource="status"))

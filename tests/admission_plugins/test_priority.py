@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Chain, Operation
 from steersman.admission_plugins.priority import Priority
 from steersman.api.core.v1 import Pod
 from steersman.api.scheduling.v1 import PriorityClass
@@ -30,25 +31,28 @@ def priority_class(name: str, value: int, *, default: bool = False, policy: str 
 
 
 def plugin(*classes: PriorityClass) -> Priority:
-    return Priority({each.metadata.name: each for each in classes}.get, lambda: classes, lambda: 1)
+    return Priority({each.metadata.name: each for each in classes}.get, lambda: classes, lambda changed: None)
 
 
 HIGH = priority_class("high", 1000, policy="Never")
 
 
 async def test_the_default_class_is_looked_up_again_only_after_a_change() -> None:
-    classes, looked, revision = [priority_class("usual", 5, default=True)], 0, 1
+    classes, looked = [priority_class("usual", 5, default=True)], 0
+    followers: list[Callable[[], None]] = []
 
     def every() -> list[PriorityClass]:
         nonlocal looked
         looked += 1
         return classes
 
-    priority = Priority(lambda name: None, every, lambda: revision)
+    priority = Priority(lambda name: None, every, followers.append)
     for _ in range(3):
         await priority.admit(about(pod()))
     assert looked == 1
-    classes, revision = [priority_class("other", 7, default=True)], 2
+    classes = [priority_class("other", 7, default=True)]
+    for changed in followers:
+        changed()
     made = pod()
     await priority.admit(about(made))
     assert (made.spec.priority, looked) == (7, 2)
@@ -97,7 +101,7 @@ async def test_an_update_keeps_the_priority() -> None:
 
 async def test_subresources_of_pods_are_let_alone() -> None:
     new = pod()
-    await plugin(HIGH).admit(about(new, subresource="status"))
+    await Chain((plugin(HIGH),)).admit(about(new, subresource="status"))
     assert new.spec.priority is None
 
 

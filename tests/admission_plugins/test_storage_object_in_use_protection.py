@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.admission.interface import Chain
 from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
@@ -42,5 +43,5 @@ async def test_no_other_kind_is_looked_at() -> None:
 
 async def test_subresources_are_let_alone() -> None:
     made = made_of(PERSISTENT_VOLUMES)
-    await PLUGIN.admit(write_of(PERSISTENT_VOLUMES, made, subresource="status"))
+    await Chain((PLUGIN,)).admit(write_of(PERSISTENT_VOLUMES, made, subresource="status"))
     assert made.metadata.finalizers == []

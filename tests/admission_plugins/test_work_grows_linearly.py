@@ -134,6 +134,12 @@ def ranger(**limits: Any) -> LimitRanger:
         def changed(self) -> int:
             return 1
 
+        def follow(self, changed: Callable[[], None]) -> None:
+            pass
+
+        def are_none(self) -> bool:
+            return False
+
     return LimitRanger(Ranges())  # type: ignore[arg-type]
 
 

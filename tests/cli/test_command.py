@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
-from steersman.cli.flags import FLAGS, SECTIONS
+from steersman.controlplane.options import FLAGS, SECTIONS
 
 
 def help_of(command: str, columns: int = 120, asked: str = "") -> str:

@@ -17,6 +17,7 @@ from steersman.client.client import Client
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import CONFIG_MAPS
 from steersman.client.transport import Fields, Response, Transport
+from steersman.machinery.errors.status import StatusError
 
 
 def config_map(name: str, **labels: str) -> ConfigMap:
@@ -175,6 +176,54 @@ async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_tim
     for _ in range(200):
         await asyncio.sleep(0)
     assert transport.watches == 1
+    await informer.stop()
+
+
+class Old:
+    """A transport to a server before 1.32, which sends no initial events and has members that are not known here."""
+
+    def __init__(self, through: Transport) -> None:
+        self._through = through
+        self.targets: list[str] = []
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
+        self.targets.append(target)
+        return Refused() if "sendInitialEvents" in target else await self._through.send(method, target, fields, body)
+
+    async def aclose(self) -> None:
+        await self._through.aclose()
+
+
+class Refused(Expired):
+    """The answer to an option that is not known."""
+
+    status = 422
+
+    async def read(self) -> bytes:
+        return b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}'
+
+
+async def test_a_server_without_initial_events_is_asked_for_lists(client: Client) -> None:
+    for name in ("a", "b"):
+        await client.create(CONFIG_MAPS, config_map(name, app="x"))
+    old = Old(client._transport)
+    informer = Informer(Client(old, "tests"), CONFIG_MAPS, namespace="default", label_selector="app=x")
+    informer.start()
+    await informer.first_attempt()
+    assert sorted(each.metadata.name for each in informer) == ["a", "b"]
+    await client.create(CONFIG_MAPS, config_map("c", app="x"))
+    await until(lambda: informer.get("default", "c") is not None)
+    await informer.stop()
+    assert [each.partition("?")[0] for each in old.targets] == ["/api/v1/namespaces/default/configmaps"] * 3
+    assert ["watch" in each for each in old.targets] == [True, False, True]
+
+
+async def test_the_first_attempt_tells_why_nothing_can_be_followed() -> None:
+    informer = Informer(Client(Forgetful(), "tests"), CONFIG_MAPS)
+    informer.start()
+    with pytest.raises(StatusError) as refused:
+        await informer.first_attempt()
+    assert refused.value.code == 410
     await informer.stop()
 
 

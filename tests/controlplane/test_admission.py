@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
@@ -67,3 +69,51 @@ async def test_plugins_that_are_off_by_default_can_be_enabled(
     assert refused["message"] == 'services "s" is forbidden: Use of external IPs is denied by admission control'
     claim = (await api.post("/api/v1/namespaces/made/persistentvolumeclaims", {**note, "spec": CLAIM})).json()
     assert "finalizers" not in claim["metadata"]
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["persistentvolumeclaims"]}]
+
+
+def judges(namespace: str) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """Objects that each refuse every claim of a namespace, with the paths of their collections, by what they are."""
+    below = f"/api/v1/namespaces/{namespace}"
+    name = {"metadata": {"name": f"none-{namespace}"}}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    nobody = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+    webhooks = [{"name": "none.example.com", "rules": RULES, **here, **nobody}]
+    policy = {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "false"}]}
+    binding = {"policyName": f"none-{namespace}", "validationActions": ["Deny"], "matchResources": here}
+    limit = {"type": "PersistentVolumeClaim", "max": {"storage": "1"}}
+    return {
+        "limits": [(f"{below}/limitranges", {**name, "spec": {"limits": [limit]}})],
+        "a quota": [(f"{below}/resourcequotas", {**name, "spec": {"hard": {"persistentvolumeclaims": "0"}}})],
+        "a validating webhook": [(f"{ADMISSION}/validatingwebhookconfigurations", {**name, "webhooks": webhooks})],
+        "a mutating webhook": [(f"{ADMISSION}/mutatingwebhookconfigurations", {**name, "webhooks": webhooks})],
+        "a policy": [
+            (f"{ADMISSION}/validatingadmissionpolicies", {**name, "spec": policy}),
+            (f"{ADMISSION}/validatingadmissionpolicybindings", {**name, "spec": binding}),
+        ],
+    }
+
+
+@pytest.mark.parametrize("which", judges(""))
+async def test_what_forbids_is_heeded_from_its_first_object_to_its_last(which: str, api: Any, namespace: str) -> None:
+    claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+
+    async def claimed(name: str) -> int:
+        answer = await api.post(claims, {"metadata": {"name": name}, "spec": CLAIM})
+        return int(answer.status)
+
+    for number in range(2):
+        assert await claimed(f"before-{number}") == 201
+        made = judges(namespace)[which]
+        for path, obj in made:
+            assert (await api.post(path, obj)).status == 201
+            if which == "a quota":  # as its controller does
+                counted = {**obj, "status": {"hard": obj["spec"]["hard"], "used": {"persistentvolumeclaims": "0"}}}
+                assert (await api.put(f"{path}/{obj['metadata']['name']}/status", counted)).status == 200
+        assert await claimed(f"meanwhile-{number}") in (403, 422, 500)
+        for path, obj in reversed(made):
+            assert (await api.delete(f"{path}/{obj['metadata']['name']}")).status == 200
+    assert await claimed("after") == 201

@@ -17,7 +17,6 @@ from steersman.admission_plugins.quota.resource_quota import LimitedResource
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.identity.schema import GroupResource
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"
 SECURITY = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}
@@ -163,24 +162,26 @@ def test_resource_quota_has_limited_resources():
     for head in (QUOTA, old, old | {"apiVersion": "resourcequota.admission.k8s.io/v1alpha1"}):
         assert configured(ResourceQuota=head | {"limitedResources": limited}).resource_quota() == (
             LimitedResource(
-                GroupResource("", "pods"),
-                (),
-                (ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=["gold"]),),
+                resource="pods",
+                match_scopes=[
+                    ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=["gold"])
+                ],
             ),
-            LimitedResource(GroupResource("apps", "deployments"), ("a", "b")),
+            LimitedResource(api_group="apps", resource="deployments", match_contains=["a", "b"]),
         )
 
 
 def test_pod_toleration_restriction_has_two_lists():
     given = TOLERATIONS | {"default": [{"key": "a", "operator": "Exists"}], "unknown": 1}
     found = configured(PodTolerationRestriction=given).pod_tolerations()
-    assert found == pod_toleration_restriction.Configuration((Toleration(key="a", operator="Exists"),), ())
+    assert found.default == [Toleration(key="a", operator="Exists")]
+    assert found.whitelist == []
 
 
 def test_event_rate_limit_has_limits():
     limits = [{"type": "Server", "qps": 1, "burst": 2}, {"type": "User", "qps": 3, "burst": 4, "cacheSize": 5}]
     found = configured(EventRateLimit=RATES | {"limits": limits}).event_rate_limits()
-    assert found == (Limit("Server", 1, 2, 4096), Limit("User", 3, 4, 5))
+    assert found == (Limit(type="Server", qps=1, burst=2), Limit(type="User", qps=3, burst=4, cache_size=5))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from steersman.authorization import forbidden
 from steersman.endpoints import options, parameters, request
 from steersman.endpoints import request_info as read_info
-from steersman.endpoints.filters import request_info
+from steersman.endpoints.filters import reception
 from steersman.machinery.errors import field, go_numbers, status
 from steersman.testing import Environment, User
 
@@ -131,7 +131,7 @@ async def test_a_long_version_is_quoted_beside_the_loop(environment, on_loop, pa
 
 
 async def test_a_long_path_is_read_beside_the_loop(environment, on_loop) -> None:
-    read = on_loop(request_info, "read_request_info")
+    read = on_loop(reception, "read_request_info")
     answer = await environment.client().get(f"{NAMESPACE}/configmaps/{'%7F' * LONG}")
     assert (answer.status, read) == (404, [False])
     read.clear()

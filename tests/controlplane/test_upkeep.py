@@ -69,9 +69,9 @@ async def until(condition: Callable[[], Any], seconds: int = 1) -> None:
     ],
 )
 async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, plural, namespace, name) -> None:
-    monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    monkeypatch.setattr(upkeep, "SOON", 0.02)
     monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
-    monkeypatch.setattr(upkeep, "_MINUTE", 0.02)
+    monkeypatch.setattr(upkeep, "MINUTE", 0.02)
     plane = await start()
     objects = plane.objects(group, plural)
     before = await objects.find(namespace, name)
@@ -97,7 +97,7 @@ async def test_how_aggregated_servers_know_this_one_is_made_again_at_once(start)
 
 
 async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(start, monkeypatch) -> None:
-    monkeypatch.setattr(upkeep, "_MINUTE", 0.01)
+    monkeypatch.setattr(upkeep, "MINUTE", 0.01)
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
     before = (await objects.find("kube-system", name)).data
@@ -112,8 +112,8 @@ async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(st
 
 
 async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> None:
-    monkeypatch.setattr(upkeep, "_SOON", 0.01)
-    monkeypatch.setattr(upkeep, "_MINUTE", 0.01)
+    monkeypatch.setattr(upkeep, "SOON", 0.01)
+    monkeypatch.setattr(upkeep, "MINUTE", 0.01)
     plane = await start()
     await asyncio.sleep(0.03)
     before = plane.storage.revision
@@ -161,7 +161,7 @@ async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
         await plane.objects("networking.k8s.io", "ipaddresses").update(loopback(name="10.0.0.1"), "10.0.0.1", pass_on)
     await plane.stop()
     spoil_file(tmp_path, "DELETE FROM log WHERE key = ?", SERVICE)
-    monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    monkeypatch.setattr(upkeep, "SOON", 0.02)
     monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
     plane = await start()
     services = plane.objects("", "services")

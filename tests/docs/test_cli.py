@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from steersman.cli import main
-from steersman.cli.flags import FLAGS
+from steersman.controlplane.options import FLAGS
 from tests import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from steersman.api.index import ON_REQUEST as OFF_BY_DEFAULT
-from steersman.cli.flags import FLAGS
-from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.main import main
 from steersman.controlplane import on_request
-from steersman.controlplane.admission import PLUGINS
+from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
+from steersman.controlplane.options import FLAGS, Options
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.rest.resource import OtherVersion, Resource
 from tests.docs.markdown_documents import FILES, ROOT, Document, plain
@@ -29,6 +28,11 @@ SERVED = [
     for resource in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
     for other in (None, *resource.other_versions)
 ]
+DEFAULTS_IN_WORDS = {
+    *("data-dir", "advertise-address", "tls-cipher-suites", "tls-curve-preferences", "requestheader-allowed-names"),
+    *("oidc-ca-file", "oidc-username-prefix", "service-account-jwks-uri", "api-audiences"),
+}
+"""Flags without a default, or with one of the machine's, of which the table says what is done then."""
 _LINK = re.compile(r"\[[^]]*]\(([^)\s]+)\)")
 
 
@@ -92,11 +96,19 @@ def test_every_supported_flag_is_in_the_table_of_flags_and_no_other(compatibilit
     assert rows == set(FLAGS)
 
 
+def test_defaults_of_flags_are_those_of_the_table(compatibility: Document) -> None:
+    defaults = Options(data_dir=Path("/")).as_flags()
+    for row in compatibility.table("Flags"):
+        name, shown = plain(row[0]).removeprefix("--"), plain(row[1])
+        default = defaults[name].removeprefix("[").removesuffix("]")
+        assert shown == default or name in DEFAULTS_IN_WORDS, name
+
+
 def test_flags_that_kube_apiserver_does_not_have_are_marked(compatibility: Document) -> None:
     marked = {
         plain(row[0]).removeprefix("--") for row in compatibility.table("Flags") if "not in kube-apiserver" in row[2]
     }
-    assert marked == set(FLAGS) - KNOWN
+    assert marked == {name for name, flag in FLAGS.items() if flag.is_own}
 
 
 def test_every_resource_is_in_the_table_of_resources_and_no_other(compatibility: Document) -> None:
@@ -149,7 +161,7 @@ def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -
     assert found is not None
     missing = found[2].replace("\n", " ").split(", ")
     assert int(found[1]) == len(missing)
-    assert {*missing} <= {*ADMISSION_PLUGINS} - {each.name for each in PLUGINS}
+    assert {*missing} <= NOTHING_TO_ADMIT
     assert len(missing) + sum(each.on_by_default for each in PLUGINS) == 27
 
 

@@ -309,7 +309,7 @@ def rows(event: dict[str, Any]) -> Any:
 async def test_events_of_large_objects_are_encoded_beside_the_loop_and_keep_their_order(
     noting: SmallServer, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     first, second = await table_watch(noting), await table_watch(noting)
     await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
     await noting.note("small")
@@ -326,7 +326,7 @@ async def test_events_of_large_objects_are_encoded_beside_the_loop_and_keep_thei
 async def test_the_first_objects_of_a_watch_are_encoded_beside_the_loop_where_they_are_large(
     noting: SmallServer, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     for name in ("a", "b"):
         body = {"metadata": {"name": name}, "data": {"key": "x" * 5_000}}
         await noting.ask("POST", NOTES, as_json(body))
@@ -341,8 +341,8 @@ async def test_the_first_objects_of_a_watch_are_encoded_beside_the_loop_where_th
 async def test_a_watch_that_goes_on_from_long_ago_is_told_more_than_may_wait(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
-    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 20_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 20_000)
     monkeypatch.setattr(cacher, "_REPLAY_BYTES", 1_000)
     for number in range(10):
         await noting.ask("POST", NOTES, as_json({"metadata": {"name": f"n{number}"}, "data": {"key": "x" * 5_000}}))
@@ -354,8 +354,8 @@ async def test_a_watch_that_goes_on_from_long_ago_is_told_more_than_may_wait(
 async def test_no_bookmark_overtakes_events_that_are_still_encoded(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
-    monkeypatch.setattr(watch_module, "_BOOKMARK_EVERY", 0.001)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.001)
     go_on = threading.Event()
     encode = watch_module.TableWatchStream._encode
 
@@ -397,7 +397,7 @@ async def watch_from(server: SmallServer, revision: str) -> Watch:
 async def test_a_watch_ends_in_order_when_the_lane_has_closed(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, revision: str, error: Any
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     large = as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}})
     if revision == "0":
         await noting.ask("POST", NOTES, large)
@@ -423,7 +423,7 @@ async def test_a_watch_ends_in_order_when_the_lane_has_closed(
 async def test_a_failed_encoding_fails_those_who_waited_for_it_alone(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     encode = watch_module.TableWatchStream._encode
     faults = [ValueError("once")]
 
@@ -445,7 +445,7 @@ async def test_a_failed_encoding_fails_those_who_waited_for_it_alone(
 async def test_an_encoding_that_fails_when_nobody_waits_any_more_is_not_told(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     begun, failed = asyncio.Event(), asyncio.Event()
     go_on = asyncio.Event()
 

@@ -108,13 +108,13 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
         }
         names = (
             "REPRESENTATIONS_LIMIT",
-            "_WHOLE",
-            "_KEPT",
-            "_SLICE",
-            "_SLICE_BYTES",
-            "_YAML_SLICE_BYTES",
-            "_READY_SLICE_BYTES",
-            "_MANY",
+            "WHOLE",
+            "KEPT",
+            "SLICE",
+            "SLICE_BYTES",
+            "YAML_SLICE_BYTES",
+            "READY_SLICE_BYTES",
+            "MANY",
         )
         for name, value in zip(names, limits, strict=True):
             patch.setattr(lists, name, value)
@@ -132,15 +132,15 @@ async def test_a_long_list_comes_in_small_pieces(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, accept: str, query: str
 ) -> None:
     monkeypatch.setattr(times, "moment", lambda: 2e9)
-    monkeypatch.setattr(lists, "_WHOLE", 64 << 10)
-    monkeypatch.setattr(lists, "_READY_SLICE_BYTES", 128 << 10)
-    monkeypatch.setattr(lists, "_KEPT", 4 << 10)
+    monkeypatch.setattr(lists, "WHOLE", 64 << 10)
+    monkeypatch.setattr(lists, "READY_SLICE_BYTES", 128 << 10)
+    monkeypatch.setattr(lists, "KEPT", 4 << 10)
     monkeypatch.setattr(lists, "REPRESENTATIONS_LIMIT", 512 << 10)
     await fill(small, 2100, 500)
     pieces = await pieces_of(small, NOTES + query, accept)
     assert len(pieces) > 5
     assert max(map(len, pieces)) < 256 << 10
-    monkeypatch.setattr(lists, "_WHOLE", 1 << 30)
+    monkeypatch.setattr(lists, "WHOLE", 1 << 30)
     assert b"".join(pieces) == (await small.get(NOTES + query, accept=accept)).body
 
 
@@ -152,7 +152,7 @@ async def test_a_long_list_comes_in_small_pieces(
 async def test_an_object_that_cannot_be_read_cuts_a_long_list_off(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, accept: str, encoding: str
 ) -> None:
-    monkeypatch.setattr(lists, "_WHOLE", 64 << 10)
+    monkeypatch.setattr(lists, "WHOLE", 64 << 10)
     await fill(small, 500, 10)
     await store(small, "z", 5)
     with caplog.at_level(logging.CRITICAL, "steersman"):
@@ -167,7 +167,7 @@ async def test_an_object_that_cannot_be_read_cuts_a_long_list_off(
 async def test_protobuf_is_all_made_once_before_the_answer_begins(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, accept: str
 ) -> None:
-    monkeypatch.setattr(lists, "_WHOLE", 1)
+    monkeypatch.setattr(lists, "WHOLE", 1)
     await fill(small, 300, 10)
     await store(small, "z", 5)
     with caplog.at_level(logging.CRITICAL, "steersman"):

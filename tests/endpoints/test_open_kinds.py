@@ -50,7 +50,7 @@ def set_defaults(gadget: OpenObject) -> None:
 class GadgetStrategy(Strategy[OpenObject]):
     """The status is kept by an update of the object."""
 
-    reset_fields = ("status",)
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         obj.content.pop("status", None)
@@ -72,7 +72,7 @@ class GadgetStrategy(Strategy[OpenObject]):
 
 
 class GadgetStatusStrategy(StatusStrategy[OpenObject]):
-    reset_fields = ("spec", "metadata")
+    resets = ("spec", "metadata")
 
 
 KIND = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), schema=custom_schema(SCHEMA), default=set_defaults)

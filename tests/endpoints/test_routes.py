@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman.endpoints.filters import request_info as filter_module
+from steersman.endpoints.filters import reception as filter_module
 from steersman.endpoints.installer import Level
 from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import RequestInfo, Target, read_request_info

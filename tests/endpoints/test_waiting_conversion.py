@@ -492,7 +492,7 @@ async def test_a_watch_goes_on_from_an_old_version(server):
 
 
 async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_later(server, converter, monkeypatch):
-    monkeypatch.setattr(converting_sink, "_AGAIN", (0.0,))
+    monkeypatch.setattr(converting_sink, "AGAIN", (0.0,))
     watch = await server.open("GET", f"{V2}?watch=1")
     pieces = aiter(watch)
     converter.fails = True
@@ -513,7 +513,7 @@ async def test_a_watch_that_cannot_begin_says_why(server, converter):
 
 
 async def test_a_watch_with_too_much_to_convert_is_ended(server, converter, monkeypatch):
-    monkeypatch.setattr(converting_sink, "_WAITING_LIMIT", 20_000)
+    monkeypatch.setattr(converting_sink, "WAITING_LIMIT", 20_000)
     watch = await server.open("GET", f"{V2}?watch=1")
     converter.held = asyncio.Event()
     for number in range(10):

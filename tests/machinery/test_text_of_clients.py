@@ -88,6 +88,8 @@ ALLOWED = {
 
 
 def unicode_readings(source: str) -> Iterator[str]:
+    if not any(f".{name}(" in source for name in (*KINDS_OF_CHARACTERS, *OF_ANY_SPACE_OR_CASE)) and "re." not in source:
+        return
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue

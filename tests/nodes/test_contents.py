@@ -472,7 +472,7 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
 
 
 async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.nodes.contents._MOST_SERVERS", 2)
+    monkeypatch.setattr("steersman.nodes.contents.MOST_SERVERS", 2)
     containers = Containers()
     for number, lines in ((0, 1), (1, 1), (2, 1), (1, 2)):
         volume = Volume(name="d", nfs=NFSVolumeSource(server=f"s{number}", path="/a"))
@@ -484,7 +484,7 @@ async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypat
 
 
 async def test_many_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.nodes.contents._MOST_FOLLOWED", 1)
+    monkeypatch.setattr("steersman.nodes.contents.MOST_FOLLOWED", 1)
     it = Living(container("a", "touch /d/a; sleep 1000"), container("b", "touch /d/b; sleep 1000"))
     await it.at(0)
     await it.at(1)
@@ -543,7 +543,7 @@ async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> No
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
     it = Living(container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"))
     await it.at(0)
-    monkeypatch.setattr("steersman.nodes.contents._SECONDS_IN_LOOK", -1)
+    monkeypatch.setattr("steersman.nodes.contents.SECONDS_IN_LOOK", -1)
     it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30
     shared = it.contents.of(it.pod)
     it.pod.status = step(it.pod, replace(it.place, shared=shared), NOW + 10).status

@@ -113,7 +113,7 @@ async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
 
 
 async def test_a_hold_that_does_not_end_is_told_meanwhile(registry, caplog, monkeypatch):
-    monkeypatch.setattr(loop_watchdog, "_STILL", HELD / 5)
+    monkeypatch.setattr(loop_watchdog, "STILL", HELD / 5)
     await watched(registry, hold_the_loop)
     [line] = [each for each in caplog.messages if "by now" in each]
     assert re.match(r"the loop is held for \d+\.\d+ s by now by no request: in \S*hold_the_loop: ", line)

@@ -197,7 +197,7 @@ async def test_a_name_is_not_found_in_another_namespace_by_its_beginning(client:
 
 
 async def test_a_long_selection_gives_way_and_is_of_one_revision(client: StoreClient, monkeypatch) -> None:
-    monkeypatch.setattr(listing_module, "_SLICE", 2)
+    monkeypatch.setattr(listing_module, "SLICE", 2)
     for number in range(8):
         await client.create(f"a{number}", labels={"x": "y"})
     selection = asyncio.ensure_future(client.list(selecting("x=y")))
@@ -359,7 +359,7 @@ async def test_of_many_that_go_through_entries_one_goes_on_in_a_turn_of_the_loop
     for name in "abcdef":
         await client.create(name)
     yield_often(monkeypatch)
-    monkeypatch.setattr(listing_module, "_SLICE", 1)
+    monkeypatch.setattr(listing_module, "SLICE", 1)
     found, _ = client.store.cacher.list(client.store.prefix)
     looked: list[int] = []
 

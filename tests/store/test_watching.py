@@ -35,7 +35,7 @@ async def told(client: StoreClient, events: Events) -> list[str]:
 def look_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others have the loop after every few objects that are looked at."""
     yield_often(monkeypatch)
-    monkeypatch.setattr("steersman.store.listing._SLICE", 4)
+    monkeypatch.setattr("steersman.store.listing.SLICE", 4)
 
 
 async def until_subscribed(client: StoreClient) -> None:

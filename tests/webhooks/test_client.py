@@ -19,7 +19,9 @@ from steersman.machinery.errors.status import StatusError
 from steersman.net.client.transport import Address
 from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import MAX_ANSWER_BYTES, WebhookClient, WebhookError
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig, load_logins
+
+WRONG = "json: cannot unmarshal {} into Go struct field {} of type {}"
 
 
 class Hook:
@@ -274,7 +276,7 @@ NOTHING = (
 @pytest.mark.parametrize(
     ("cluster", "more", "why"),
     [
-        ({}, {}, NOTHING),
+        ({}, {}, 'invalid configuration: no server found for cluster "h"'),
         ({"server": "a"}, {"current-context": ""}, NOTHING),
         ({"server": "a"}, {"clusters": []}, NOTHING),
         (
@@ -314,6 +316,48 @@ def test_a_kubeconfig_that_cannot_be_used_is_told_why(
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(a_kubeconfig(tmp_path, cluster, **more))
     assert str(caught.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("clusters: foo", WRONG.format("string", "Config.clusters", "[]v1.NamedCluster")),
+        ("users: [5]", WRONG.format("number", "Config.users", "v1.NamedAuthInfo")),
+        ("contexts: [{context: 5}]", WRONG.format("number", "NamedContext.contexts.context", "v1.Context")),
+        ("clusters: [{cluster: {server: 5}}]", WRONG.format("number", "Cluster.clusters.cluster.server", "string")),
+        (
+            "clusters: [{cluster: {insecure-skip-tls-verify: 'true'}}]",
+            WRONG.format("string", "Cluster.clusters.cluster.insecure-skip-tls-verify", "bool"),
+        ),
+        ("users: [{user: {exec: 5}}]", WRONG.format("number", "AuthInfo.users.user.exec", "v1.ExecConfig")),
+        ("users: [{user: {as-groups: 5}}]", WRONG.format("number", "AuthInfo.users.user.as-groups", "[]string")),
+        ("preferences: {colors: 5}", WRONG.format("number", "Preferences.preferences.colors", "bool")),
+        ("current-context: 5", WRONG.format("number", "Config.current-context", "string")),
+        ("clusters: [{cluster: {certificate-authority-data: '!!'}}]", "illegal base64 data at input byte 0"),
+        ("apiVersion: v2", 'no kind "Config" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"'),
+        ("kind: Foo", 'no kind "Foo" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"'),
+        (
+            "users: [{name: u, user: {token: secret}}, {name: u}]",
+            'error converting *[]NamedAuthInfo into *map[string]*api.AuthInfo: duplicate name "u" in list',
+        ),
+    ],
+)
+def test_a_kubeconfig_is_read_by_its_types(tmp_path: Path, text: str, why: str):
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    for read in (load_kubeconfig, load_logins):
+        with pytest.raises(KubeconfigError) as caught:
+            read(path)
+        assert str(caught.value) == f'error loading config file "{path}": {why}'
+
+
+def test_a_kubeconfig_may_say_what_is_not_known_and_not_what_it_is(tmp_path: Path):
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        "unknown: 5\nclusters: [{name: c, cluster: {server: 'http://a:1', server: 'http://b:1', more: 1}}]\n"
+        "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\nusers: null\n"
+    )
+    assert load_kubeconfig(path).url == "http://b:1"
 
 
 def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):

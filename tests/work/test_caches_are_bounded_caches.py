@@ -35,9 +35,6 @@ ALLOWED: Final[dict[str, int]] = {
     "kinds/custom.py": 1,
     "scheduler/demand/requests.py": 1,
     "storage/encryption/kms/envelope.py": 1,
-    # an event goes on while it is remembered
-    "client/events.py": 1,
-    "scheduler/recorder.py": 1,
     # no caches: streams that were reset, and connections
     "net/http2/connection.py": 1,
     "net/client/transport.py": 1,

@@ -12,18 +12,16 @@ import steersman
 SOURCE: Final = Path(steersman.__file__).parent
 
 ALLOWED: Final = {
-    "client/events.py _write_all": "events are gathered for a moment and written together",
+    "client/event_writer.py _write_all": "events are gathered for a moment and written together",
     "client/informer.py _follow": "a watch that has ended begins again, after a back-off",
     "controllers/garbage_collector/garbage_collector.py _take_changes": "slices of one sequence of changes, in order",
     "controllers/monitors.py _follow": "a look when something changes, after a back-off where it is in vain",
     "endpoints/proxy/stream_translator.py _keep_alive": "pings end with the connection, by what they raise",
-    "library/aggregated/follower.py _follow": "a watch that has ended begins again, after a back-off",
     "net/client/grpc.py _messages": "messages of a stream, until it ends by what is raised",
     "nodes/heartbeats.py run": "leases are spread evenly over the interval",
     "nodes/kubelets.py _relieve": "rounds while nodes are under pressure, and none while they are not",
     "nodes/kubelets.py _welcome": "nodes that return, one after the other",
     "nodes/server/port_forward.py messages": "messages of a stream, until it ends by what is raised",
-    "scheduler/recorder.py _write_all": "events are gathered for a moment and written together",
     "scheduler/scheduler.py _decide_heavy_pods": "pods of the scheduling queue, for a part of the time",
     "scheduler/scheduler.py _decide_pods": "pods of the scheduling queue",
     "storage/etcd/following.py _run": "a watch that has ended begins again, after a back-off",

@@ -23,7 +23,6 @@ NOT_MADE_FOR_ALL = {
     "controlplane/workers/process.py": "a process says that it is ready",
     "net/link.py": "room to write",
     "net/upgrade.py": "bytes to read",
-    "storage/etcd/members.py": "room for another call",
     "storage/sqlite/checkpoint.py": "a step of a thread ends",
     "storage/sqlite/store.py": "a file is opened by a thread, and closed if nobody waits any more",
     "store/uninterrupted.py": "a write has one asker",

@@ -453,7 +453,7 @@ SAMPLES: Final[dict[str, Plain]] = {
 
 def sample(name: str) -> Plain:
     """Return a copy of a sample, with a name in its metadata."""
-    found = _without_nulls(deepcopy(SAMPLES[name]))
+    found: Plain = _without_nulls(deepcopy(SAMPLES[name]))
     found.setdefault("metadata", {}).update(name="attack", namespace="attacker")
     return found
 

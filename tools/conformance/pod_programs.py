@@ -49,7 +49,7 @@ class PodPrograms:
         self._server = server
         self._client = client
         self._programs = programs
-        self._folder = tempfile.TemporaryDirectory(prefix="steersman-pods-")
+        self._folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="steersman-pods-")
         self._running: dict[str, list[subprocess.Popen[bytes]]] = {}
         self._address = own_address()
 
@@ -82,7 +82,7 @@ class PodPrograms:
         self._folder.cleanup()
 
     def _folder_of(self, pod: dict[str, Any], name: str) -> Path:
-        folder = Path(self._folder.name) / pod["metadata"]["uid"] / name
+        folder: Path = Path(self._folder.name) / pod["metadata"]["uid"] / name
         folder.mkdir(parents=True)
         return folder
 

@@ -95,7 +95,8 @@ def _compare(name: str, expected: dict[str, Any], found: dict[str, Any]) -> bool
         differs = True
         lines = [json.dumps(each, indent=1, sort_keys=True).splitlines() for each in (before, after)]
         print(f"=== {name}: {label}")
-        print("\n".join(list(difflib.unified_diff(*lines, "reference", "ours", lineterm="", n=4))[2:]))
+        reference, ours = lines
+        print("\n".join(list(difflib.unified_diff(reference, ours, "reference", "ours", lineterm="", n=4))[2:]))
     if not differs:
         print(f"the same: {name}")
     return differs

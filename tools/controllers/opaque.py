@@ -22,7 +22,9 @@ def readable(obj: Plain) -> Plain:
 
 
 def _secret(obj: Plain) -> Plain:
-    data = {name: base64.b64decode(each).decode(errors="replace") for name, each in (obj.get("data") or {}).items()}
+    data: dict[str, Any] = {
+        name: base64.b64decode(each).decode(errors="replace") for name, each in (obj.get("data") or {}).items()
+    }
     if "BEGIN CERTIFICATE" in data.get("ca.crt", ""):
         data["ca.crt"] = "CA"
     if data.get("token", "").count(".") == 2:

@@ -21,7 +21,8 @@ from steersman.controllers.authority import Authority
 from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import AutoscalingSettings, ClusterCIDR, Settings
 from steersman.controllers.manager import ControllerManager
-from steersman.testing.environment import ADMIN, Environment
+from steersman.testing.environment import Environment
+from steersman.testing.users import ADMIN
 
 MANAGER = "kube-controller-manager"
 

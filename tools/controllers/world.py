@@ -13,6 +13,7 @@ from tools.controllers.normal import normal
 from tools.differential.server import Answer, Client
 
 Plain = dict[str, Any]
+Plains = list[Plain]  # a name of its own, as World has a method `list`
 
 PATHS: Final = {
     "Pod": "api/v1/namespaces/{}/pods",
@@ -112,7 +113,7 @@ class World:
         """An object."""
         return self._ask("GET", f"{self._path(kind)}/{name}")
 
-    def list(self, kind: str) -> list[Plain]:
+    def list(self, kind: str) -> Plains:
         """All objects of a kind, as plain data."""
         items: list[Plain] = self._ask("GET", self._path(kind))["items"]
         return [{"kind": kind, **each} for each in items]
@@ -190,7 +191,7 @@ class World:
             if pod["metadata"].get("deletionTimestamp"):
                 self._client.ask("DELETE", f"/{self._path('Pod')}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
-    def settle(self) -> dict[str, list[Plain]]:
+    def settle(self) -> dict[str, Plains]:
         """Everything in the namespace, once nothing changes any more."""
         before, same = "", 0
         for _ in range(_MOST_LOOKS):
@@ -203,7 +204,7 @@ class World:
             time.sleep(_POLL)
         raise Refused("it does not come to rest")
 
-    def _seen(self, kind: str) -> list[Plain]:
+    def _seen(self, kind: str) -> Plains:
         """The objects of a kind that belong to this scenario; events about those outside of it are in `default`."""
         found = self.list(kind)
         if kind in _CLUSTERED:

@@ -179,7 +179,7 @@ class Comparer:
                 view.answer(step.seen(answer) if step.seen else answer, conditions=step.conditions)
                 for view, answer in zip(views, (one, other), strict=True)
             ]
-            lines = list(differences(*seen))
+            lines = list(differences(seen[0], seen[1]))
             if lines:
                 return Difference(case, number, lines, sent if step.edit is not None else None)
         return None
@@ -229,7 +229,10 @@ def _token_of(answer: Answer) -> str:
 
 def _fields(step: Step, name: str, token: str) -> Headers:
     """The head of a step with the names put in."""
-    put = lambda text: named(text, name, NAMESPACE).replace(TOKEN, token)  # noqa: E731
+
+    def put(text: str) -> str:
+        return str(named(text, name, NAMESPACE)).replace(TOKEN, token)
+
     return {
         key: tuple(map(put, value)) if isinstance(value, tuple) else value and put(value)
         for key, value in step.headers.items()

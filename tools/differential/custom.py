@@ -219,7 +219,8 @@ class Cases:
             body["unknown"] = {"a": 1}
         if random.random() < 0.2:
             body = spoiled(random, body)
-        return _whole_numbers(body)
+        whole: dict[str, Any] = _whole_numbers(body)
+        return whole
 
     def _sent(self, body: Any) -> tuple[Any, str]:
         """A body and its content type."""
@@ -467,7 +468,7 @@ def _whole_numbers(value: Any) -> Any:
 
 def _unlike(items: list[Any], keys: list[str] | None) -> list[Any]:
     """The items without those that are like one before."""
-    found = {}
+    found: dict[str, Any] = {}
     for each in items:
         mark = each if keys is None or not isinstance(each, dict) else [each.get(key) for key in keys]
         found.setdefault(json.dumps(mark), each)

@@ -164,7 +164,9 @@ def _env(random: Random) -> list[Fields]:
 
 
 def _resources(random: Random) -> Fields:
-    quantity = lambda: random.choice(["1", "100m", "0.5", "2000m", "1Gi", "1024Mi", 1, 0.1])  # noqa: E731
+    def quantity() -> Any:
+        return random.choice(["1", "100m", "0.5", "2000m", "1Gi", "1024Mi", 1, 0.1])
+
     return some(
         random,
         {

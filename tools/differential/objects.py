@@ -148,6 +148,7 @@ def every_sample() -> tuple[Sample, ...]:
         body, _ = load(text)
         resource, kind = served[body["apiVersion"], body["kind"]]
         has_status = any(each.name == "status" for each in resource.subresources)
+        assert kind.go_type is not None, kind.name
         found.append(Sample(body, resource, body["apiVersion"], kind.go_type, has_status))
     return tuple(found)
 

@@ -36,7 +36,7 @@ _KINDS: Final = (
     (CLUSTER_ROLES, 1),
     (INGRESSES, 1),
 )
-_WRONG: Final = (3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None])
+_WRONG: Final[tuple[Any, ...]] = (3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None])
 _MERGE_KEYS: Final = ("name", "containerPort", "mountPath", "port", "ip", "topologyKey", "uid", "type")
 _QUERIES: Final = ("", "", "", "?fieldManager=m", "?fieldValidation=Strict", "?fieldValidation=Ignore", "?dryRun=All")
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from random import Random
 from typing import Any, Final
@@ -215,7 +216,7 @@ class PathComparer:
                 yield request, self._write(request)
 
     def _write(self, request: Request) -> list[str]:
-        one, other = self._both(lambda side, request=request: side.ask(request))
+        one, other = self._both(lambda side: side.ask(request))
         lines = compared(request, one, other)
         if any(self._both(Side.written)):
             changes = self._both(lambda side: side.look(self._places))
@@ -237,14 +238,20 @@ class PathComparer:
             path = f"{root}{middle}/{plural}/{name}"
             known = self._made.get(key)
             if any(each.get(key) != "changed" for each in changes):
-                self._both(lambda side, path=path, plural=plural: side.remove(path, plural == "namespaces"))
+                self._both(partial(Side.remove, path=path, namespace=plural == "namespaces"))
                 if known is not None:
-                    self._both(lambda side, known=known: side.client.ask("POST", *known))
+                    self._both(partial(_make, made=known))
         self._settle()
 
 
+def _make(side: Side, made: tuple[str, dict[str, Any]]) -> None:
+    """Create an object again, at the path of its collection."""
+    path, body = made
+    side.client.ask("POST", path, body)
+
+
 _DEFINED: Final = "/apis/paths.example.com/v1"
-_DEFINITIONS: Final = (
+_DEFINITIONS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     (
         "wholes",
         "Namespaced",

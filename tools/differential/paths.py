@@ -242,7 +242,7 @@ def _path(random: Random, resource: Served, method: str, oddities: int) -> str:
     parts.append(plural)
     item = random.random() < (0.2 if method == "POST" else 0.85 if method in ("PUT", "PATCH") else 0.6)
     if item or odd & {"name", "below", "more"}:
-        names = _NAMES[:3]
+        names: tuple[str, ...] = _NAMES[:3]
         if plural == "namespaces":
             names = (HOME, HOME, OTHER, "kube-system")
         parts.append(f"/{random.choice(_NAMES if 'name' in odd else names)}")

@@ -182,7 +182,7 @@ class _Policies:
             Step("POST", "/api/v1/namespaces", {"metadata": {"name": NAME}}),
             Step("POST", f"/api/v1/namespaces/{NAME}/configmaps", {"metadata": {"name": "par"}, "data": {"n": "5"}}),
         ]
-        paths = []
+        paths: list[str] = []
         for which in random.choice((("validating",), ("validating",), ("mutating",), ("mutating", "validating"))):
             spec = self._policy(which)
             for what, body in (("policies", spec), ("policybindings", self._binding(which, spec))):

@@ -150,7 +150,7 @@ def _delete_one(random: Random, collection: str) -> Step:
 
 
 def _delete_all(random: Random, collection: str) -> Step:
-    both = random.choice(({**_LIST, **_DELETE}, _DELETE, _LIST, _WATCH | _DELETE))
+    both = random.choice(({**_LIST, **_DELETE}, _DELETE, _LIST, {**_WATCH, **_DELETE}))
     return Step("DELETE", f"{collection}?{query(random, both, f'labelSelector=case%3D{NAME}')}")
 
 

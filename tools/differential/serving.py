@@ -99,7 +99,8 @@ def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Def
     made = []
     for each in definitions:
         answers = [client.ask("POST", COLLECTION, each.body) for client in clients]
-        lines = list(differences(*(Normaliser().answer(answer) for answer in answers)))
+        one, other = (Normaliser().answer(answer) for answer in answers)
+        lines = list(differences(one, other))
         for line in lines:
             print(f"definition {each.body['metadata']['name']}: {line}")
         if all(answer.code == 201 for answer in answers):

@@ -21,6 +21,8 @@ EXTRA_PACKAGES = (
     "apiserver.pkg.apis.apiserver.v1",
     "apiserver.pkg.apis.audit.v1",
 )
+EXTRA_TYPES = ("apiserver.pkg.apis.apiserver.v1beta1.EgressSelectorConfiguration",)
+"""Configuration that has no version among those packages."""
 
 META_KINDS = (
     "APIGroup",
@@ -154,6 +156,7 @@ def read(folder: Path, on_request: Path) -> Facts:
     more_kinds = _kinds_of_paths(more["paths"])
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     roots = [_META + name for name in (*META_KINDS, *OTHER_META)]
+    roots += EXTRA_TYPES
     packages = {each: _package(types["kinds"], *each) for each in (*served, *more_kinds)}
     for kind in types["kinds"]:
         package = kind["type"].rsplit(".", 1)[0]

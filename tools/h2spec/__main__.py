@@ -74,7 +74,7 @@ def main() -> int:
     program = built()
     with server(options.url) as url:
         where = urlsplit(url)
-        command = [program, "--tls", "--insecure", f"--timeout={_TIMEOUT}", f"--path={PATH}"]
+        command = [str(program), "--tls", "--insecure", f"--timeout={_TIMEOUT}", f"--path={PATH}"]
         command += [f"--host={where.hostname}", f"--port={where.port or 443}", *options.argument]
         return subprocess.run(command, check=False).returncode
 

@@ -73,11 +73,11 @@ class Subject:
 
     @property
     def collection(self) -> str:
-        return named(self.sample.collection, self.name, NAMESPACE)
+        return str(named(self.sample.collection, self.name, NAMESPACE))
 
     @property
     def path(self) -> str:
-        return named(self.sample.path, self.name, NAMESPACE)
+        return str(named(self.sample.path, self.name, NAMESPACE))
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ def _answered() -> Iterator[Subject]:
             api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
             body: dict[str, Any] = {"apiVersion": api_version, "kind": kind, "metadata": {}}
             type_ = resource.kind.go_type
+            assert type_ is not None, kind
             if "spec" in members_of(type_):
                 body["spec"] = {}
             yield Subject(Sample(body, resource, api_version, type_, False), "", body)
@@ -215,7 +216,7 @@ def _item(type_: GoType, name: str, depth: int = 0) -> Any:
         if type_.name in structs:
             return copy.deepcopy(structs[type_.name])
         members = members_of(type_)
-        chosen = [each for each in (*_TELLING, "kind", "type", "operator") if each in members]
+        chosen: list[str] = [each for each in (*_TELLING, "kind", "type", "operator") if each in members]
         chosen = chosen or ([] if depth > 2 else list(members)[:2])
         return {each: _item(members[each].type, each, depth + 1) for each in chosen if depth < 4}
     if kind == "list" and type_.element is not None:

@@ -162,7 +162,8 @@ def _gone(stream: int) -> bytes:
 
 def _flows(size: int) -> bytes:
     """Lists of as many namespaces, each a flow of its own, that are given up as soon as they are asked for."""
-    parts, stream = [], 1
+    parts: list[bytes] = []
+    stream = 1
     while sum(map(len, parts[-1:])) * len(parts) < size:
         block = _of_user(f"/api/v1/namespaces/n{stream}/configmaps")
         parts.append(header_frames(stream, block) + _gone(stream))

@@ -201,6 +201,7 @@ def _send_http2(connection: ssl.SSLSocket, message: Message, timeout: float) -> 
         data = opening() + message.data + frame(PING, 0, 0, _MARK)
         reader = _Frames(only=0)
     else:
+        assert isinstance(message, Request), message
         pairs = [(":method", message.method), (":scheme", "https"), (":path", message.target), (":authority", "a")]
         if message.token and not any(name.lower() == "authorization" for name, _ in message.headers):
             pairs.append(("authorization", f"Bearer {message.token}"))

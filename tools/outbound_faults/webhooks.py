@@ -59,7 +59,7 @@ def answer(asked: Asked) -> Said | None:
         return Said(200, b"{")
     if fault == "error":
         return Said(503, b"{}")
-    responses = {
+    responses: dict[str, dict[str, Any]] = {
         "good": {"allowed": True},
         "deny": {"allowed": False},
         "other-uid": {"allowed": True, "uid": "another"},

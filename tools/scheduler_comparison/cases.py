@@ -153,7 +153,7 @@ class _Maker:
             "resources": {"requests": requests, "limits": limits},
         }
         if theme in ("plain", "preemption") and self.maybe(20):
-            port = {"containerPort": 80, "hostPort": chance.choice((8000, 8001)) + 10 * number}
+            port: Plain = {"containerPort": 80, "hostPort": chance.choice((8000, 8001)) + 10 * number}
             if self.maybe(40):
                 port["hostIP"] = chance.choice(("127.0.0.1", "10.0.0.1"))
             found["ports"] = [port]

@@ -119,10 +119,10 @@ def compare(reference: Reference, case: Case) -> str:
     """How a case differs, "" if it does not."""
     reference.make(case)
     time.sleep(_SETTLING)
-    objects = [reference.items(path) for path in _DECIDED_FROM]
+    nodes, pods, namespaces, services, budgets = (reference.items(path) for path in _DECIDED_FROM)
     namespace = case.pod["metadata"]["namespace"]
     pod = reference.ask("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", case.pod)
-    ours = asyncio.run(decide(*objects, pod))
+    ours = asyncio.run(decide(nodes, pods, namespaces, services, budgets, pod))
     theirs = reference.outcome(case)
     if theirs.nodes:
         return "" if theirs.nodes <= ours.nodes else f"theirs {theirs}\nours   {ours}"

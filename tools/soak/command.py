@@ -409,5 +409,5 @@ def main() -> None:
 def leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     """The exceptions in groups of groups."""
     return [
-        leaf for each in group.exceptions for leaf in (leaves(each) if isinstance(each, ExceptionGroup) else [each])
+        leaf for each in group.exceptions for leaf in (leaves(each) if isinstance(each, BaseExceptionGroup) else [each])
     ]

@@ -314,19 +314,19 @@ class _Http2Connection:
         elif isinstance(event, h2.events.WindowUpdated | h2.events.RemoteSettingsChanged):
             for response in self._responses.values():
                 self._send_body(response)
-        response = self._responses.get(getattr(event, "stream_id", None) or 0)
-        if response is None:
+        concerned = self._responses.get(getattr(event, "stream_id", None) or 0)
+        if concerned is None:
             return
         if isinstance(event, h2.events.ResponseReceived):
-            response.begin(int(dict(event.headers)[":status"]))
+            concerned.begin(next(int(value) for name, value in event.headers if name in (":status", b":status")))
         elif isinstance(event, h2.events.DataReceived):
-            response.add(event.data, event.flow_controlled_length)
+            concerned.add(event.data, event.flow_controlled_length)
         elif isinstance(event, h2.events.StreamEnded):
-            response.end()
-            del self._responses[response.stream_id]
+            concerned.end()
+            del self._responses[concerned.stream_id]
         elif isinstance(event, h2.events.StreamReset):
-            response.end(f"reset: {event.error_code!r}")
-            del self._responses[response.stream_id]
+            concerned.end(f"reset: {event.error_code!r}")
+            del self._responses[concerned.stream_id]
 
     def taken(self, stream_id: int, size: int) -> None:
         """That much of a stream was read: the server may send more."""

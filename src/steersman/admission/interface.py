@@ -1,14 +1,16 @@
 """The admission contract: plugins that change (`admit`) or refuse (`validate`) what is about to be written.
 
-Follows k8s.io/apiserver `admission`. A plugin says which operations it handles; one that handles none of an operation
-costs nothing there.
+Follows k8s.io/apiserver `admission`. A plugin says which writes it handles, and whether there is anything to do for it
+now; writes that it has nothing to do with do not go through it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
 
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
@@ -17,6 +19,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +29,13 @@ UPDATE: Final[Operation] = "UPDATE"
 DELETE: Final[Operation] = "DELETE"
 CONNECT: Final[Operation] = "CONNECT"
 
+OBJECT_ALONE: Final = frozenset({""})
+"""The subresources of a plugin that looks at writes of whole objects."""
+
 MOST_WARNINGS: Final = 1_024
 """That plugins have for one request: of as many the client is told the first 4,096 characters."""
+_MOST_CHAINS: Final = 1_024
+"""Kinds of writes whose plugins are remembered; of more the first is found anew."""
 
 
 class Reinvocation:
@@ -45,6 +53,18 @@ class Reinvocation:
         """By plugin, what it wants to know then."""
 
 
+class KnownNamespace:
+    """What plugins judge by of one state of a namespace."""
+
+    __slots__ = ("labels", "phase", "pod_security")
+
+    def __init__(self, phase: str, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.phase: Final = phase
+        self.labels: Final = labels
+        self.pod_security: Any = None
+        """What PodSecurity has read out of the labels, None before it has."""
+
+
 @dataclass(slots=True)
 class Attributes:
     """One write to be admitted.
@@ -52,7 +72,8 @@ class Attributes:
     `action` is that of the request. `kind` is that of `obj` and `old`, which are of the stored version, or of a
     subresource's own kind (Scale, Binding, Eviction); None where there is none. Plugins of `admit` may change `obj`, or
     put another object in its place. `name` is that of the URL, or of a new object; empty where it has none yet, and for
-    a collection. A plugin gives what takes longer the larger the object is to `work.offloading.offload`.
+    a collection. `namespace` is the state of its namespace that the request is judged by, None until a plugin has
+    looked. A plugin gives what takes longer the larger the object is to `work.offloading.offload`.
     """
 
     operation: Operation
@@ -69,7 +90,9 @@ class Attributes:
     """What is recorded of the request; None for nothing."""
     annotations: dict[str, str] | None = None
     """What plugins have told of this write; None if that is nothing."""
-    _reinvocation: Reinvocation | None = None
+    namespace: KnownNamespace | None = None
+    reinvoked: Reinvocation | None = None
+    """The `reinvocation`, once a plugin has asked for it."""
     _answers: dict[Any, Any] | None = None
 
     @property
@@ -82,15 +105,9 @@ class Attributes:
     @property
     def reinvocation(self) -> Reinvocation:
         """See there."""
-        if self._reinvocation is None:
-            self._reinvocation = Reinvocation()
-        return self._reinvocation
-
-    @property
-    def is_wanted_again(self) -> bool:
-        """Whether mutating plugins are to be asked once more."""
-        found = self._reinvocation
-        return found is not None and found.wanted and not found.is_second
+        if self.reinvoked is None:
+            self.reinvoked = Reinvocation()
+        return self.reinvoked
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
@@ -142,9 +159,12 @@ class Plugin:
     name: str = ""
     operations: frozenset[Operation] = frozenset()
     resources: frozenset[GroupResource] | None = None
-    """Those that it looks at, None for all: of others it is not asked."""
+    """The resources that it looks at, None for all."""
+    subresources: frozenset[str] | None = None
+    """The subresources that it looks at, None for all; "" is the object itself."""
     mutates: bool = False
     validates: bool = False
+    _followers: tuple[Callable[[], None], ...] = ()
 
     async def admit(self, attributes: Attributes) -> None:
         """May change `attributes.obj`. Raises StatusError to refuse."""
@@ -152,30 +172,62 @@ class Plugin:
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError to refuse."""
 
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        """Return False while the plugin does nothing with any object of such writes: it is not in their chain then.
+
+        Only asked about writes that its operations, resources and subresources name. A plugin whose answer changes calls
+        `work_changed`, and must not answer False before it knows.
+        """
+        return True
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called whenever `has_work` may answer otherwise than before."""
+        self._followers = (*self._followers, changed)
+
+    def work_changed(self) -> None:
+        """Have the chains that the plugin is in put together anew."""
+        for changed in self._followers:
+            changed()
+
     def close(self) -> None:
         """Lets go of what it holds; it is not asked any more."""
 
 
+class Writes(NamedTuple):
+    """The writes that go through one chain."""
+
+    operation: Operation
+    resource: str
+    group: str
+    subresource: str
+
+
+class _Steps(NamedTuple):
+    """What is called for one write, in order."""
+
+    admit: tuple[Callable[[Attributes], Awaitable[None]], ...]
+    validate: tuple[Callable[[Attributes], Awaitable[None]], ...]
+
+
 class Chain:
-    """All enabled plugins in order."""
+    """All enabled plugins in order.
+
+    A write is shown to those only that have something to do with its kind. They are found with the first such write,
+    and again when a plugin says that something has changed.
+    """
 
     def __init__(self, plugins: tuple[Plugin, ...]) -> None:
         self.plugins = plugins
-        self._mutating = {each: self._handling(each, mutating=True) for each in (CREATE, UPDATE, DELETE, CONNECT)}
-        self._validating = {each: self._handling(each, mutating=False) for each in (CREATE, UPDATE, DELETE, CONNECT)}
-
-    def _handling(self, operation: Operation, *, mutating: bool) -> _Handling:
-        return _Handling(
-            tuple(
-                plugin
-                for plugin in self.plugins
-                if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
-            )
+        self._handled = frozenset(
+            operation for plugin in plugins if plugin.mutates or plugin.validates for operation in plugin.operations
         )
+        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MOST_CHAINS)
+        for plugin in plugins:
+            plugin.follow(self._steps.forget)
 
     def handles(self, operation: Operation) -> bool:
-        """Whether any plugin looks at this operation at all."""
-        return bool(self._mutating[operation].plugins or self._validating[operation].plugins)
+        """Return True if any plugin looks at this operation at all."""
+        return operation in self._handled
 
     def close(self) -> None:
         """Lets all plugins go of what they hold."""
@@ -184,35 +236,36 @@ class Chain:
 
     async def admit(self, attributes: Attributes) -> None:
         """Lets every mutating plugin change the object, in order; and once more where one asks for that."""
-        plugins = self._mutating[attributes.operation].of(attributes.action)
-        for plugin in plugins:
-            await plugin.admit(attributes)
-        if attributes.is_wanted_again:
-            attributes.reinvocation.is_second = True
-            for plugin in plugins:
-                await plugin.admit(attributes)
+        action = attributes.action
+        writes = (attributes.operation, action.resource, action.group, action.subresource)
+        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        for admit in steps.admit:
+            await admit(attributes)
+        again = attributes.reinvoked
+        if again is not None and again.wanted and not again.is_second:
+            again.is_second = True
+            for admit in steps.admit:
+                await admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""
-        for plugin in self._validating[attributes.operation].of(attributes.action):
-            await plugin.validate(attributes)
+        action = attributes.action
+        writes = (attributes.operation, action.resource, action.group, action.subresource)
+        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        for validate in steps.validate:
+            await validate(attributes)
 
-
-class _Handling:
-    """The plugins for an operation, found by resource; most resources are named by none of them."""
-
-    __slots__ = ("_named", "_usual", "plugins")
-
-    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
-        self.plugins = plugins
-        self._usual = tuple(plugin for plugin in plugins if plugin.resources is None)
-        # by name and then by group: looking up their text costs less than hashing both together
-        self._named: dict[str, dict[str, tuple[Plugin, ...]]] = {}
-        for resource in {each for plugin in plugins for each in plugin.resources or ()}:
-            self._named.setdefault(resource.resource, {})[resource.group] = tuple(
-                plugin for plugin in plugins if plugin.resources is None or resource in plugin.resources
-            )
-
-    def of(self, action: Action) -> tuple[Plugin, ...]:
-        groups = self._named.get(action.resource)
-        return self._usual if groups is None else groups.get(action.group, self._usual)
+    def _put_together(self, writes: Writes) -> _Steps:
+        asked = [
+            plugin
+            for plugin in self.plugins
+            if writes.operation in plugin.operations
+            and (plugin.resources is None or GroupResource(writes.group, writes.resource) in plugin.resources)
+            and (plugin.subresources is None or writes.subresource in plugin.subresources)
+        ]
+        steps = _Steps(
+            tuple(each.admit for each in asked if each.mutates and each.has_work(writes, mutating=True)),
+            tuple(each.validate for each in asked if each.validates and each.has_work(writes, mutating=False)),
+        )
+        self._steps.keep(writes, steps)
+        return steps

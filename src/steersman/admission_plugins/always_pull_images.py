@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
@@ -24,6 +24,7 @@ class AlwaysPullImages(Plugin):
     name = "AlwaysPullImages"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
@@ -48,8 +49,6 @@ class AlwaysPullImages(Plugin):
 
 def _concerns(attributes: Attributes) -> bool:
     """Whether it is about a pod, and not an update that brings no new image."""
-    if attributes.action.subresource:
-        return False
     if attributes.operation == CREATE:
         return True
     known = {container.image for container in all_containers(attributes.old.spec)}

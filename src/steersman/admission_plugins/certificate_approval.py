@@ -20,14 +20,13 @@ class CertificateApproval(Plugin):
     name = "CertificateApproval"
     operations = frozenset({UPDATE})
     resources = frozenset({_REQUESTS})
+    subresources = frozenset({"approval"})
     validates = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.action.subresource != "approval":
-            return
         signer = attributes.old.spec.signer_name
         if not await may_use_signer(self._authorizer, attributes.user, "approve", signer):
             raise attributes.forbid(f"user not permitted to approve requests with signerName {quote(signer)}")

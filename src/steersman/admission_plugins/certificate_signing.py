@@ -20,14 +20,13 @@ class CertificateSigning(Plugin):
     name = "CertificateSigning"
     operations = frozenset({UPDATE})
     resources = frozenset({_REQUESTS})
+    subresources = frozenset({"status"})
     validates = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.action.subresource != "status":
-            return
         new, old = attributes.obj, attributes.old
         if new.status.certificate == old.status.certificate and _failures(new) == _failures(old):
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.machinery.go.pem import decode_block
@@ -21,10 +21,11 @@ class CertificateSubjectRestriction(Plugin):
     name = "CertificateSubjectRestriction"
     operations = frozenset({CREATE})
     resources = frozenset({_REQUESTS})
+    subresources = OBJECT_ALONE
     validates = True
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.action.subresource or attributes.obj.spec.signer_name != SIGNER:
+        if attributes.obj.spec.signer_name != SIGNER:
             return
         try:
             organizations = await offload(_organizations, attributes.obj.spec.request or b"")

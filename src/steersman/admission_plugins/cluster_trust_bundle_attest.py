@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.signers import may_use_signer
@@ -20,14 +20,13 @@ class ClusterTrustBundleAttest(Plugin):
     name = "ClusterTrustBundleAttest"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_BUNDLES})
+    subresources = OBJECT_ALONE
     validates = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         signer = attributes.obj.spec.signer_name
         if signer and not await may_use_signer(self._authorizer, attributes.user, "attest", signer):
             raise attributes.forbid(f"user not permitted to attest for signerName {quote(signer)}")

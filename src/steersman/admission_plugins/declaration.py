@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from steersman.admission.interface import Plugin
+from steersman.admission.interface import KnownNamespace, Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
+from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.metrics import Registry
@@ -21,8 +23,6 @@ if TYPE_CHECKING:  # a server without webhooks has no clients of them
 
 T = TypeVar("T")
 C = TypeVar("C")
-
-_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -53,10 +53,9 @@ class Surroundings(Struct, frozen=True, kw_only=True):
         return lambda name: objects.known("", name, reading)
 
     @property
-    def namespace_phase(self) -> Callable[[str], str | None]:
-        """Gives the phase of a namespace, None if there is none; it is kept with its entry, as every write asks."""
-        namespaces = self.objects("", "namespaces")
-        return lambda name: namespaces.known("", name, _PHASE)
+    def namespace(self) -> Callable[[str], KnownNamespace | None]:
+        """Gives the state of a namespace by its name, None if there is none."""
+        return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
 
 
 class Declaration(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, INGRESS_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
@@ -20,14 +20,13 @@ class DefaultIngressClass(Plugin):
     name = "DefaultIngressClass"
     operations = frozenset({CREATE})
     resources = frozenset({_INGRESSES})
+    subresources = OBJECT_ALONE
     mutates = True
 
     def __init__(self, default: Callable[[], str | None]) -> None:
         self._default = default
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         ingress = attributes.obj
         if ingress.spec.ingress_class_name is None and INGRESS_CLASS not in ingress.metadata.annotations:
             ingress.spec.ingress_class_name = self._default()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, STORAGE_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
@@ -20,14 +20,13 @@ class DefaultStorageClass(Plugin):
     name = "DefaultStorageClass"
     operations = frozenset({CREATE})
     resources = frozenset({_CLAIMS})
+    subresources = OBJECT_ALONE
     mutates = True
 
     def __init__(self, default: Callable[[], str | None]) -> None:
         self._default = default
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         claim = attributes.obj
         # a class of "" asks for volumes without one
         if claim.spec.storage_class_name is None and STORAGE_CLASS not in claim.metadata.annotations:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core.v1 import Toleration
 from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NO_EXECUTE: Final = ("NoExecute", "")
+"""Effects of a toleration that put up with a taint that drives pods away."""
 
 
 class DefaultTolerationSeconds(Plugin):
@@ -19,18 +21,20 @@ class DefaultTolerationSeconds(Plugin):
     name = "DefaultTolerationSeconds"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
-        self._seconds = dict(zip(_TAINTS, (not_ready, unreachable), strict=True))
+        self._seconds = tuple(zip(_TAINTS, (not_ready, unreachable), strict=True))
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource or attributes.obj is None:
-            return
         tolerations = attributes.obj.spec.tolerations
-        for taint, seconds in self._seconds.items():
-            tolerated = any(each.key in (taint, "") and each.effect in ("NoExecute", "") for each in tolerations)
-            if not tolerated:
+        tolerated: set[str] = set()
+        for each in tolerations:
+            if each.effect in _NO_EXECUTE:
+                tolerated.add(each.key)
+        for taint, seconds in () if "" in tolerated else self._seconds:
+            if taint not in tolerated:
                 tolerations.append(
                     Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
                 )

@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.api.core.v1 import Event
+from steersman.api.scalars import Int32, Wire
+from steersman.machinery.codec.configuration import Document
+from steersman.machinery.codec.derived_types import GO_TYPE
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
 
 _EVENTS: Final = GroupResource("", "events")
 _LONGEST_KEY: Final = 256
-DEFAULT_CACHE_SIZE: Final = 4096
+_DEFAULT_CACHE_SIZE: Final = 4096
 
 
 def _server_key(attributes: Attributes) -> str:
@@ -53,16 +56,23 @@ KEYS: Final[dict[str, Callable[[Attributes], str]]] = {
 """The types of limits, and what has a bucket of its own under each."""
 
 
-class Limit(Struct, frozen=True):
+class Limit(Wire):
     """A limit of eventratelimit.admission.k8s.io/v1alpha1: `qps` events a second, `burst` of them at once.
 
-    Of `cache_size` buckets the one that was not used for the longest time is forgotten for a new one, which is full.
+    Of `cache_size` buckets (0 for the default) the one that was not used for the longest time is forgotten for a new
+    one, which is full.
     """
 
-    type: str
-    qps: int
-    burst: int
-    cache_size: int = DEFAULT_CACHE_SIZE
+    type: Annotated[str, Meta(extra={GO_TYPE: "LimitType"})] = ""
+    qps: Int32 = 0
+    burst: Int32 = 0
+    cache_size: Int32 = 0
+
+
+class Configuration(Document):
+    """Limits of events, of which there must be some."""
+
+    limits: list[Limit] | None = None
 
 
 class EventRateLimit(Plugin):
@@ -97,6 +107,7 @@ class _Buckets:
     def __init__(self, limit: Limit, clock: Callable[[], float]) -> None:
         self.type = limit.type
         self._limit = limit
+        self._most = limit.cache_size or _DEFAULT_CACHE_SIZE
         self._clock = clock
         self._found: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -108,7 +119,7 @@ class _Buckets:
         tokens, then = self._found.pop(key, (float(self._limit.burst), now))
         tokens = min(self._limit.burst, tokens + (now - then) * self._limit.qps) - 1
         self._found[key] = (tokens if tokens >= 0 else tokens + 1, now)
-        if len(self._found) > self._limit.cache_size:
+        if len(self._found) > self._most:
             self._found.popitem(last=False)
         return tokens >= 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.identity.schema import GroupResource
@@ -19,11 +19,10 @@ class ExtendedResourceToleration(Plugin):
     name = "ExtendedResourceToleration"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         spec: PodSpec = attributes.obj.spec
         requested = {
             name

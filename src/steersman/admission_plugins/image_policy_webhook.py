@@ -63,6 +63,7 @@ class ImagePolicyWebhook(Plugin):
     name = "ImagePolicyWebhook"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = frozenset({"", "ephemeralcontainers"})
     validates = True
 
     def __init__(
@@ -83,8 +84,6 @@ class ImagePolicyWebhook(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for images that may not run, and where nobody can tell."""
-        if attributes.action.subresource not in ("", "ephemeralcontainers"):
-            return
         try:
             status = await self._status(_review(attributes))
         except (StatusError, WebhookError, DecodeError) as error:

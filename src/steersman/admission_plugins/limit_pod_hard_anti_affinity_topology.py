@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
@@ -19,12 +19,11 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     name = "LimitPodHardAntiAffinityTopology"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     validates = True
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if attributes.action.subresource:
-            return
         affinity = attributes.obj.spec.affinity
         if affinity is None or affinity.pod_anti_affinity is None:
             return

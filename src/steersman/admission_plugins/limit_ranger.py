@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.rest.objects import ByNamespace, Objects, Reading
+from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
 from steersman.work.offloading import offload_if
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -37,16 +37,19 @@ class LimitRanger(Plugin):
     name = "LimitRanger"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({GroupResource("", "pods"), GroupResource("", "persistentvolumeclaims")})
+    subresources = frozenset({"", "resize"})
     mutates = True
     validates = True
 
     def __init__(self, limit_ranges: Objects) -> None:
         self._limits = ByNamespace(limit_ranges, _LIMITS, list)
+        self._presence = Presence(limit_ranges, self.work_changed)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return not (self._presence.are_none or (mutating and writes.resource != "pods"))
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
-        if attributes.kind.kind != "Pod":
-            return
         every, is_much = await self._limits.of(attributes.action.namespace)
         if every and _looks_at(attributes):
             for limits in every:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, Attributes, KnownNamespace, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
@@ -14,14 +14,14 @@ from steersman.rest.context import loopback
 
 
 class NamespaceAutoProvision(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `make` makes one by name."""
+    """`find` gives a namespace by its name, None if there is none; `make` makes one by name."""
 
     name = "NamespaceAutoProvision"
     operations = frozenset({CREATE})
     mutates = True
 
-    def __init__(self, phase: Callable[[str], str | None], make: Callable[[str], Awaitable[Any]]) -> None:
-        self._phase = phase
+    def __init__(self, find: Callable[[str], KnownNamespace | None], make: Callable[[str], Awaitable[Any]]) -> None:
+        self._find = find
         self._make = make
 
     async def admit(self, attributes: Attributes) -> None:
@@ -29,7 +29,7 @@ class NamespaceAutoProvision(Plugin):
         namespace = attributes.action.namespace
         if attributes.dry_run or not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
-        if self._phase(namespace) is not None:
+        if self._find(namespace) is not None:
             return
         try:
             await self._make(namespace)
@@ -45,7 +45,7 @@ def _make(server: Surroundings) -> NamespaceAutoProvision:
     def make(name: str) -> Awaitable[Any]:
         return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
 
-    return NamespaceAutoProvision(server.namespace_phase, make)
+    return NamespaceAutoProvision(server.namespace, make)
 
 
 NAMESPACE_AUTO_PROVISION: Final = Declaration(NamespaceAutoProvision, on_by_default=False, make=_make)

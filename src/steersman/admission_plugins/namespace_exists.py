@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
@@ -15,28 +15,28 @@ _NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceExists(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `look_up` has it know of one."""
+    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one."""
 
     name = "NamespaceExists"
     operations = frozenset({CREATE, UPDATE, DELETE})
     validates = True
 
-    def __init__(self, phase: Callable[[str], str | None], look_up: LookUp = all_known) -> None:
-        self._phase = phase
+    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+        self._find = find
         self._look_up = look_up
 
     async def validate(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
         if not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
-        if self._phase(namespace) is None:
+        if self._find(namespace) is None:
             await self._look_up("", namespace)
-        if self._phase(namespace) is None:
+        if self._find(namespace) is None:
             raise not_found(_NAMESPACES, namespace)
 
 
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda server: NamespaceExists(server.namespace_phase, server.objects("", "namespaces").look_up),
+    make=lambda server: NamespaceExists(server.namespace, server.objects("", "namespaces").look_up),
 )

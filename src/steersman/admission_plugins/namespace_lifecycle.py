@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
@@ -19,17 +19,17 @@ _REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `look_up` has it know of one of other servers.
+    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one of other servers.
 
-    It is the first plugin that is asked: those after it find what is found here.
+    It is the first plugin that is asked: those after it judge by the namespace that is found here.
     """
 
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, phase: Callable[[str], str | None], look_up: LookUp = all_known) -> None:
-        self._phase = phase
+    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+        self._find = find
         self._look_up = look_up
 
     async def admit(self, attributes: Attributes) -> None:
@@ -39,20 +39,21 @@ class NamespaceLifecycle(Plugin):
         if attributes.operation == DELETE:
             if is_namespace and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
-            if namespace and self._phase(namespace) is None:
+            if namespace and self._find(namespace) is None:
                 await self._look_up("", namespace)
             return
         if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
             return
-        phase = self._phase(namespace)
-        if phase is None:
+        found = self._find(namespace)
+        if found is None:
             await self._look_up("", namespace)
-            phase = self._phase(namespace)
-        if phase is None:
+            found = self._find(namespace)
+        if found is None:
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, namespace)
-        if attributes.operation != CREATE or phase != "Terminating":
+        attributes.namespace = found
+        if attributes.operation != CREATE or found.phase != "Terminating":
             return
         error = attributes.forbid(
             f"unable to create new content in namespace {namespace} because it is being terminated"
@@ -65,5 +66,5 @@ class NamespaceLifecycle(Plugin):
 NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
-    make=lambda server: NamespaceLifecycle(server.namespace_phase, server.objects("", "namespaces").look_up),
+    make=lambda server: NamespaceLifecycle(server.namespace, server.objects("", "namespaces").look_up),
 )

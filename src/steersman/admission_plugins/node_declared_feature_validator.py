@@ -28,6 +28,7 @@ class NodeDeclaredFeatureValidator(Plugin):
     name = "NodeDeclaredFeatureValidator"
     operations = frozenset({UPDATE})
     resources = frozenset({_PODS})
+    subresources = frozenset({"", "resize"})
     validates = True
 
     def __init__(self, find: Callable[[str], frozenset[str] | None]) -> None:
@@ -35,8 +36,6 @@ class NodeDeclaredFeatureValidator(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if attributes.action.subresource not in ("", "resize"):
-            return
         pod, old = attributes.obj, attributes.old
         node = pod.spec.node_name
         if not node or pod.metadata.generation == old.metadata.generation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.admission.interface import OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.identity.schema import GroupResource
@@ -21,14 +21,13 @@ class PersistentVolumeClaimResize(Plugin):
     name = "PersistentVolumeClaimResize"
     operations = frozenset({UPDATE})
     resources = frozenset({_CLAIMS})
+    subresources = OBJECT_ALONE
     validates = True
 
     def __init__(self, find: Callable[[str], Any | None]) -> None:
         self._find = find
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         new, old = attributes.obj, attributes.old
         if _size(new) <= _size(old):
             return

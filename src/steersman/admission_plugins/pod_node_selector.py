@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.api.core.v1 import PodSpec
 from steersman.machinery.errors.field import Path, invalid
@@ -43,6 +43,7 @@ class PodNodeSelector(Plugin):
     name = "PodNodeSelector"
     operations = frozenset({CREATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
@@ -52,17 +53,15 @@ class PodNodeSelector(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
-        if not attributes.action.subresource:
-            selector = self._agreed(attributes)
-            spec: PodSpec = attributes.obj.spec
-            spec.node_selector = selector | spec.node_selector
-            self._check_allowed(attributes)
+        selector = self._agreed(attributes)
+        spec: PodSpec = attributes.obj.spec
+        spec.node_selector = selector | spec.node_selector
+        self._check_allowed(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if not attributes.action.subresource:
-            self._agreed(attributes)
-            self._check_allowed(attributes)
+        self._agreed(attributes)
+        self._check_allowed(attributes)
 
     def _check_allowed(self, attributes: Attributes) -> None:
         """Raises StatusError 403 where the pod selects by what is not listed for its namespace."""

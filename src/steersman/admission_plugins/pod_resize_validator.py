@@ -42,6 +42,7 @@ class PodResizeValidator(Plugin):
     name = "PodResizeValidator"
     operations = frozenset({UPDATE})
     resources = frozenset({_PODS})
+    subresources = frozenset({"resize"})
     validates = True
 
     def __init__(self, find: Callable[[str], Host | None]) -> None:
@@ -49,8 +50,6 @@ class PodResizeValidator(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
-        if attributes.action.subresource != "resize":
-            return
         pod = attributes.obj
         name = pod.spec.node_name
         if not name or pod.metadata.generation == attributes.old.metadata.generation:

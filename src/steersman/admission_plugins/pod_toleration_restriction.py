@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.built_in.pod_resources import compute_qos_class
+from steersman.machinery.codec.configuration import Document
 from steersman.machinery.codec.go_json import unmarshal
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
@@ -41,11 +41,11 @@ def toleration_annotations(namespace: Any) -> Annotations:
     return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
 
 
-class Configuration(Struct, frozen=True):
+class Configuration(Document):
     """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: the lists of namespaces that have none."""
 
-    default: tuple[Toleration, ...] = ()
-    whitelist: tuple[Toleration, ...] = ()
+    default: list[Toleration] = []
+    whitelist: list[Toleration] = []
 
 
 UNCONFIGURED: Final = Configuration()
@@ -57,6 +57,7 @@ class PodTolerationRestriction(Plugin):
     name = "PodTolerationRestriction"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
@@ -66,8 +67,6 @@ class PodTolerationRestriction(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
-        if attributes.action.subresource:
-            return
         spec: PodSpec = attributes.obj.spec
         extra = self._defaults(attributes) if attributes.operation == CREATE else []
         if (attributes.obj.status.qos_class or compute_qos_class(spec)) != "BestEffort":
@@ -78,8 +77,6 @@ class PodTolerationRestriction(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 500, as upstream, where the pod tolerates what it may not."""
-        if attributes.action.subresource:
-            return
         tolerations = attributes.obj.spec.tolerations
         if not tolerations:
             return

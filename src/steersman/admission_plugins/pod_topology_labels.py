@@ -26,6 +26,7 @@ class PodTopologyLabels(Plugin):
     name = "PodTopologyLabels"
     operations = frozenset({CREATE})
     resources = frozenset({_PODS})
+    subresources = frozenset({"", "binding"})
     mutates = True
 
     def __init__(self, find: Callable[[str], dict[str, str] | None]) -> None:
@@ -38,7 +39,7 @@ class PodTopologyLabels(Plugin):
         elif attributes.action.subresource == "binding" and attributes.obj.target.kind == "Node":
             node = attributes.obj.target.name
         else:
-            return
+            node = ""
         if node and (labels := self._find(node)):
             metadata = attributes.obj.metadata
             metadata.labels = metadata.labels | labels

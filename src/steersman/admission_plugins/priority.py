@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -14,29 +14,36 @@ _PODS: Final = GroupResource("", "pods")
 _CLASSES: Final = GroupResource("scheduling.k8s.io", "priorityclasses")
 _DEFAULT_POLICY: Final = "PreemptLowerPriority"
 _NOT_DEFAULT: Final = "PreemptLowerPriority"
+_UNKNOWN: Final = object()
+"""Stands for the default class until it has been looked for."""
 
 
 class Priority(Plugin):
-    """`find` gives a PriorityClass by name, `every` all of them; `changed` is another number after each change."""
+    """`find` gives a PriorityClass by name, `every` all of them; `follow` has a function called after each change."""
 
     name = "Priority"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_PODS, _CLASSES})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
     def __init__(
-        self, find: Callable[[str], Any | None], every: Callable[[], Iterable[Any]], changed: Callable[[], int]
+        self,
+        find: Callable[[str], Any | None],
+        every: Callable[[], Iterable[Any]],
+        follow: Callable[[Callable[[], None]], None],
     ) -> None:
         self._find = find
         self._every = every
-        self._changed = changed
-        self._default: tuple[int, Any | None] = (-1, None)
+        self._default: Any = _UNKNOWN
+        follow(self._forget_default)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return writes.resource == (_PODS if mutating else _CLASSES).resource
 
     async def admit(self, attributes: Attributes) -> None:
         """Fills in the pod's priority; 403 for a class that is not there or a priority that contradicts it."""
-        if attributes.action.resource != _PODS.resource or attributes.action.subresource or attributes.obj is None:
-            return
         pod = attributes.obj
         if attributes.operation == UPDATE:
             old = attributes.old
@@ -66,7 +73,7 @@ class Priority(Plugin):
             if found is None:
                 raise attributes.forbid(f"no PriorityClass with name {name} was found")
             return found.value, found.preemption_policy or _DEFAULT_POLICY
-        chosen = self._default_class()
+        chosen = self._default if self._default is not _UNKNOWN else self._default_class()
         if chosen is None:
             return 0, _NOT_DEFAULT
         pod.spec.priority_class_name = chosen.metadata.name
@@ -74,16 +81,17 @@ class Priority(Plugin):
 
     def _default_class(self) -> Any | None:
         """The class that pods without one get: of several global defaults the lowest."""
-        now = self._changed()
-        if self._default[0] != now:
-            defaults = [each for each in self._every() if each.global_default]
-            self._default = now, min(defaults, key=lambda each: each.value, default=None)
-        return self._default[1]
+        defaults = [each for each in self._every() if each.global_default]
+        self._default = min(defaults, key=lambda each: each.value, default=None)
+        return self._default
+
+    def _forget_default(self) -> None:
+        self._default = _UNKNOWN
 
     async def validate(self, attributes: Attributes) -> None:
         """Only one class may be the global default."""
         obj = attributes.obj
-        if attributes.action.resource != _CLASSES.resource or obj is None or not obj.global_default:
+        if not obj.global_default:
             return
         for each in self._every():
             if each.global_default and each.metadata.name != attributes.obj.metadata.name:
@@ -97,9 +105,7 @@ _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "value", "globalDefaul
 
 def _make(server: Surroundings) -> Priority:
     classes = server.objects("scheduling.k8s.io", "priorityclasses")
-    return Priority(
-        lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.changed
-    )
+    return Priority(lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.follow)
 
 
 PRIORITY: Final = Declaration(Priority, on_by_default=True, make=_make)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
@@ -28,6 +28,7 @@ class RuntimeClass(Plugin):
     name = "RuntimeClass"
     operations = frozenset({CREATE})
     resources = frozenset({_PODS})
+    subresources = OBJECT_ALONE
     mutates = True
     validates = True
 
@@ -41,8 +42,6 @@ class RuntimeClass(Plugin):
 
         An overhead that says nothing is refused here already: once the pod is prepared it is the same as none.
         """
-        if attributes.action.subresource:
-            return
         spec: PodSpec = attributes.obj.spec
         found = None if spec.runtime_class_name is None else await self._class(attributes, spec.runtime_class_name)
         if spec.overhead == {} and (found is None or found.overhead is None):
@@ -68,8 +67,6 @@ class RuntimeClass(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Only the class says what a pod costs beyond its containers. Raises StatusError 403."""
-        if attributes.action.subresource:
-            return
         spec: PodSpec = attributes.obj.spec
         overhead = None
         if spec.runtime_class_name is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_secrets import secret_names
@@ -77,10 +77,13 @@ class ServiceAccount(Plugin):
         self._look_up = look_up
         self._pause = pause
 
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        if writes.operation == CREATE:
+            return not writes.subresource
+        return not mutating and writes.subresource == "ephemeralcontainers"
+
     async def admit(self, attributes: Attributes) -> None:
         """Gives a new pod its account, the account's pull secrets and a token. Raises StatusError 403."""
-        if attributes.action.subresource or attributes.operation != CREATE:
-            return
         pod: core.Pod = attributes.obj
         spec = pod.spec
         if _MIRROR in pod.metadata.annotations:
@@ -100,11 +103,8 @@ class ServiceAccount(Plugin):
 
         Raises StatusError 403, and 500 where an ephemeral container uses a secret that is not the account's.
         """
-        if attributes.action.subresource:
-            if attributes.action.subresource == "ephemeralcontainers" and attributes.operation == UPDATE:
-                await self._check_ephemeral(attributes)
-            return
-        if attributes.operation != CREATE:
+        if attributes.operation == UPDATE:
+            await self._check_ephemeral(attributes)
             return
         pod: core.Pod = attributes.obj
         if _MIRROR in pod.metadata.annotations:

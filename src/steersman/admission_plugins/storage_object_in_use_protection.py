@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.identity.schema import GroupResource
 
@@ -25,11 +25,10 @@ class StorageObjectInUseProtection(Plugin):
     name = "StorageObjectInUseProtection"
     operations = frozenset({CREATE})
     resources = frozenset(FINALIZERS)
+    subresources = OBJECT_ALONE
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         finalizer = FINALIZERS[attributes.action.group_resource]
         metadata = attributes.obj.metadata
         if finalizer not in metadata.finalizers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Taint
 from steersman.machinery.identity.schema import GroupResource
@@ -20,11 +20,10 @@ class TaintNodesByCondition(Plugin):
     name = "TaintNodesByCondition"
     operations = frozenset({CREATE})
     resources = frozenset({_NODES})
+    subresources = OBJECT_ALONE
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.subresource:
-            return
         spec = attributes.obj.spec
         if not any(each.key == _KEY and each.effect == _EFFECT for each in spec.taints):
             spec.taints = [*spec.taints, Taint(key=_KEY, effect=_EFFECT)]

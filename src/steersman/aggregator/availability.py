@@ -20,7 +20,7 @@ from steersman.api.apiregistration.v1 import APIService, APIServiceCondition
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.values import times
+from steersman.machinery.values import conditions
 from steersman.net.client.dial import host_port
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
@@ -207,15 +207,9 @@ async def _attempt(backend: Backend, path: str) -> str:
 
 
 def with_condition(service: APIService, found: Condition) -> APIService:
-    """The APIService with this condition; its time changes with its status only."""
-    known = next((each for each in service.status.conditions if each.type == AVAILABLE), None)
-    if known is None:
-        known = APIServiceCondition(type=AVAILABLE)
-        service.status.conditions = [*service.status.conditions, known]
-    if known.status != found.status:
-        known.status = found.status
-        known.last_transition_time = times.now()
-    known.reason, known.message = found.reason, found.message
+    """Return the APIService with the condition Available."""
+    new = APIServiceCondition(type=AVAILABLE, status=found.status, reason=found.reason, message=found.message)
+    service.status.conditions = conditions.with_condition(service.status.conditions, new)
     return service
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from steersman.api.apiregistration.v1 import APIService
+from steersman.machinery.values.conditions import find_condition
 from steersman.rest.objects import Reading
 
 AVAILABLE: Final = "Available"
@@ -91,10 +92,8 @@ def _registration(service: APIService) -> Registration:
 
 def condition_of(service: APIService) -> Condition | None:
     """The condition Available of an APIService, None if it has none."""
-    for each in service.status.conditions:
-        if each.type == AVAILABLE:
-            return Condition(each.status, each.reason, each.message)
-    return None
+    found = find_condition(service.status.conditions, AVAILABLE)
+    return None if found is None else Condition(found.status, found.reason, found.message)
 
 
 REGISTRATION: Final[Reading[Registration]] = Reading(

@@ -77,7 +77,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
 
-    def reset_fields_in(self, version: str) -> tuple[str, ...]:
+    def resets_in(self, version: str) -> tuple[str, ...]:
         return ("status",) if self._versions.named(version).declared.has_status else ()
 
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
@@ -169,7 +169,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 class StatusStrategy(CustomResourceStrategy):
     """`/status`: all but the status and who owns it is kept."""
 
-    def reset_fields_in(self, version: str) -> tuple[str, ...]:
+    def resets_in(self, version: str) -> tuple[str, ...]:
         return ("metadata", "spec")
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:

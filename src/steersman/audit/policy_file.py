@@ -9,9 +9,7 @@ from typing import Final
 
 from steersman.api.audit.v1 import GroupResources, Policy, PolicyRule
 from steersman.audit.policy import LEVELS, STAGES, unknown_stages
-from steersman.machinery.codec.configuration import decode_document
-from steersman.machinery.codec.go_types import struct_of
-from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.configuration import read_document
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, aggregate, invalid, not_supported, quote, required
 from steersman.machinery.go.os_errors import reason
@@ -20,7 +18,7 @@ from steersman.machinery.validation.formats import is_dns1123_subdomain
 
 logger = logging.getLogger(__name__)
 
-_KINDS: Final = (("audit.k8s.io/v1", "Policy"),)
+_KINDS: Final = {("audit.k8s.io/v1", "Policy"): Policy}
 
 
 class PolicyError(ValueError):
@@ -41,16 +39,14 @@ def load_policy(path: FilePath) -> Policy:
 
 def read_policy(data: bytes) -> Policy:
     """The policy in a document. What is unknown or given twice in it is warned of. Raises PolicyError."""
-    kinds = dict.fromkeys(_KINDS, struct_of(Policy))
     try:
-        _, found = decode_document(data, kinds)
+        policy = read_document(data, _KINDS)
     except DecodeError as error:
         try:
-            _, found = decode_document(data, kinds, strict=False)
+            policy = read_document(data, _KINDS, strict=False)
         except DecodeError:
             raise PolicyError(f"failed decoding: {error}") from None
         logger.warning("Audit policy contains errors, falling back to lenient decoding: %s", error)
-    policy = from_plain(Policy, found)
     if errors := list(validate_policy(policy)):
         raise PolicyError(aggregate(errors))
     if not policy.rules:

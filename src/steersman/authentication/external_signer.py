@@ -21,7 +21,8 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
-from steersman.net.unix_rpc import RPCError, UnixChannel
+from steersman.net.client.grpc import CallError
+from steersman.net.client.unix_rpc import UnixChannel
 from steersman.work.offloading import offload_if
 from steersman.work.periodic import Periodic
 from steersman.work.single_flight import SingleFlight
@@ -211,8 +212,8 @@ class ExternalSigner(Verifiers):
     async def _call(self, method: str, message: bytes, timeout: float) -> dict[int, list[proto.Value]]:
         try:
             answer = await self._channel.call(f"/v1.ExternalJWTSigner/{method}", message, timeout=timeout)
-        except RPCError as error:
-            raise SignerError(str(error), error.code) from None
+        except CallError as error:
+            raise SignerError(str(error), error.code.text) from None
         return _read(lambda: proto.decode(answer))
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import msgspec
+
+from steersman.api.scalars import Wire
 from steersman.authentication.user import ALL_AUTHENTICATED
 from steersman.authorization.abac import Policy
-from steersman.machinery.codec.configuration import BOOL, STRING, document_type, media_of, struct_type
-from steersman.machinery.codec.strict import DecodeError, decode_as, peek_type_meta
+from steersman.machinery.codec.configuration import Document, Kinds, read_document
+from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.private_files import read_bounded
 
 logger = logging.getLogger(__name__)
@@ -27,12 +29,30 @@ _LONGEST_LINE: Final = 64 << 10
 _MOST: Final = 64 << 20
 """Bytes of a file."""
 
-_SUBJECT: Final = {"user": STRING, "group": STRING, "readonly": BOOL, "resource": STRING, "namespace": STRING}
-_SPEC: Final = struct_type("v1beta1.PolicySpec", {**_SUBJECT, "apiGroup": STRING, "nonResourcePath": STRING})
-_TYPES: Final = {
-    _V0: document_type("v0.Policy", _SUBJECT),
-    _V1BETA1: document_type("v1beta1.Policy", {"spec": _SPEC}),
-}
+
+class _Subject(Wire):
+    user: str = ""
+    group: str = ""
+    readonly: bool = False
+    resource: str = ""
+    namespace: str = ""
+
+
+class _PolicySpec(_Subject):
+    api_group: str = ""
+    non_resource_path: str = ""
+
+
+class _PolicyV1Beta1(Document):
+    spec: _PolicySpec = msgspec.field(default_factory=_PolicySpec)
+
+
+class _PolicyV0(_Subject):
+    kind: str = ""
+    api_version: str = ""
+
+
+_KINDS: Final[Kinds[_PolicyV0 | _PolicyV1Beta1]] = {(_V0, _KIND): _PolicyV0, (_V1BETA1, _KIND): _PolicyV1Beta1}
 
 
 class PolicyFileError(ValueError):
@@ -67,46 +87,36 @@ def read_policies(path: Path) -> list[Policy]:
 
 def _read(line: bytes) -> tuple[Policy, bool]:
     """The policy of a line, and whether it says what it is. Raises DecodeError."""
-    media = media_of(line)
-    api_version, kind = peek_type_meta(line, media)
-    has_version = kind == _KIND and api_version in _TYPES
-    if not has_version:
-        api_version, kind = api_version or _V0, kind or _KIND
-        if kind != _KIND or api_version not in _TYPES:
-            try:
-                version = parse_group_version(api_version)
-            except GroupVersionError as error:
-                raise DecodeError(str(error)) from None
-            raise DecodeError(no_kind_registered(kind, str(version)))
-    plain = decode_as(_TYPES[api_version], line, media, want_strict=False).obj or {}
-    return (_of_v0(plain) if api_version == _V0 else _of_v1beta1(plain.get("spec") or {})), has_version
+    given = read_document(line, _KINDS, strict=False, default=(_V0, _KIND))
+    has_version = bool(given.kind and given.api_version)
+    return (_of_v0(given) if isinstance(given, _PolicyV0) else _of_v1beta1(given.spec)), has_version
 
 
-def _of_v1beta1(spec: dict[str, Any]) -> Policy:
-    user, group = spec.get("user", ""), spec.get("group", "")
+def _of_v1beta1(spec: _PolicySpec) -> Policy:
+    user, group = spec.user, spec.group
     if _ANY in (user, group):  # all who are authenticated
         user, group = "", ALL_AUTHENTICATED
     return Policy(
         user,
         group,
-        spec.get("readonly", False),
-        spec.get("apiGroup", ""),
-        spec.get("resource", ""),
-        spec.get("namespace", ""),
-        spec.get("nonResourcePath", ""),
+        spec.readonly,
+        spec.api_group,
+        spec.resource,
+        spec.namespace,
+        spec.non_resource_path,
     )
 
 
-def _of_v0(given: dict[str, Any]) -> Policy:
+def _of_v0(given: _PolicyV0) -> Policy:
     """What is not said stands for anything there; groups of the API were not told apart yet."""
-    user, group = given.get("user", ""), given.get("group", "")
+    user, group = given.user, given.group
     if _ANY in (user, group) or not (user or group):
         user, group = "", ALL_AUTHENTICATED
-    namespace, resource = given.get("namespace", ""), given.get("resource", "")
+    namespace, resource = given.namespace, given.resource
     return Policy(
         user,
         group,
-        given.get("readonly", False),
+        given.readonly,
         _ANY,
         resource or _ANY,
         namespace or _ANY,

@@ -21,9 +21,7 @@ from steersman.authentication.aggregate import aggregate as aggregate_texts
 from steersman.authorization.interface import Decision
 from steersman.authorization.match_conditions import match_condition_errors
 from steersman.authorization.steps import MODES, WEBHOOK, Step, Webhook
-from steersman.machinery.codec.configuration import decode_document
-from steersman.machinery.codec.go_types import struct_of
-from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.configuration import read_document
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import (
     FieldError,
@@ -41,9 +39,8 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.machinery.values.durations import format_duration, parse_duration
 
-_KIND: Final = "AuthorizationConfiguration"
 _KINDS: Final = {
-    (f"apiserver.config.k8s.io/{version}", _KIND): struct_of(AuthorizationConfiguration)
+    (f"apiserver.config.k8s.io/{version}", "AuthorizationConfiguration"): AuthorizationConfiguration
     for version in ("v1", "v1beta1", "v1alpha1")
 }
 _SECOND: Final = 10**9
@@ -68,7 +65,7 @@ def read_configuration(data: bytes, needed: Collection[str] = ()) -> tuple[Step,
     configuration = AuthorizationConfiguration()
     if data:
         try:
-            configuration = from_plain(AuthorizationConfiguration, decode_document(data, _KINDS)[1])
+            configuration = read_document(data, _KINDS)
         except DecodeError as error:
             raise ConfigurationError(f"failed to load AuthorizationConfiguration from file: {error}") from None
     given = configuration.authorizers or ()

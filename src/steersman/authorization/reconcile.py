@@ -58,7 +58,7 @@ def reconcile_role(existing: AnyRole | None, expected: AnyRole) -> Reconciled[An
     result: AnyRole = replace(existing, metadata=metadata)
     changed = metadata != existing.metadata
     rules: list[PolicyRule] = existing.rules or []
-    missing: list[PolicyRule] = uncovered(rules, expected.rules or ())
+    missing: list[PolicyRule] = [] if rules == expected.rules else uncovered(rules, expected.rules or ())
     if missing:
         result.rules = [*rules, *missing]
         changed = True

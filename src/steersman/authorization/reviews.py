@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.api.authorization.v1 import (
     FieldSelectorAttributes,
@@ -98,8 +98,12 @@ def rules_review_status(resolved: ResolvedRules) -> SubjectRulesReviewStatus:
 
 
 def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attributes:
-    field_requirements, field_error = _field_selector(resource.field_selector)
-    label_requirements, label_error = _label_selector(resource.label_selector)
+    field_requirements, field_error = _requirements(
+        resource.field_selector, _field_requirements, lambda text: fields.parse(text).requirements
+    )
+    label_requirements, label_error = _requirements(
+        resource.label_selector, _label_requirements, lambda text: labels.parse(text).requirements
+    )
     action = Action(
         resource.verb,
         resource.group,
@@ -123,16 +127,21 @@ def _is_long(requirements: Iterable[LabelSelectorRequirement | FieldSelectorRequ
     return False
 
 
-def _label_selector(selector: LabelSelectorAttributes | None) -> _Parsed[labels.Requirement]:
+def _requirements(
+    selector: LabelSelectorAttributes | FieldSelectorAttributes | None,
+    judged: Callable[[Any], _Parsed[R]],
+    parsed: Callable[[str], Iterable[R]],
+) -> _Parsed[R]:
+    """Requirements of a selector, which are `judged` if they are given one by one, or else `parsed` from its text."""
     if selector is None:
         return (), ""
     if selector.requirements:
-        return ((), TOO_LONG) if _is_long(selector.requirements) else _label_requirements(selector.requirements)
+        return ((), TOO_LONG) if _is_long(selector.requirements) else judged(selector.requirements)
     if len(selector.raw_selector) > LONGEST_SELECTOR:
         return (), TOO_LONG
     try:
-        return tuple(labels.parse(selector.raw_selector).requirements), ""
-    except labels.SelectorError as error:
+        return tuple(parsed(selector.raw_selector)), ""
+    except (labels.SelectorError, fields.SelectorError) as error:
         return (), str(error)
 
 
@@ -150,19 +159,6 @@ def _label_requirements(requirements: Iterable[LabelSelectorRequirement]) -> _Pa
         except labels.SelectorError as error:
             errors.append(str(error))
     return tuple(found), aggregate(errors)
-
-
-def _field_selector(selector: FieldSelectorAttributes | None) -> _Parsed[fields.Requirement]:
-    if selector is None:
-        return (), ""
-    if selector.requirements:
-        return ((), TOO_LONG) if _is_long(selector.requirements) else _field_requirements(selector.requirements)
-    if len(selector.raw_selector) > LONGEST_SELECTOR:
-        return (), TOO_LONG
-    try:
-        return tuple(fields.parse(selector.raw_selector).requirements), ""
-    except fields.SelectorError as error:
-        return (), str(error)
 
 
 def _field_requirements(requirements: Iterable[FieldSelectorRequirement]) -> _Parsed[fields.Requirement]:

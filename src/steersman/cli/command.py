@@ -9,8 +9,9 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from steersman.cli.flags import FLAGS, SECTIONS, Flag
-from steersman.cli.flags.readers import SHOWN, file, folder, one_file
+from steersman.controlplane.flag_readers import SHOWN, cipher_suites, file, folder, one_file, plugins
+from steersman.controlplane.flags import Flag
+from steersman.controlplane.options import FLAGS, SECTIONS, Options
 
 _NAMES: Final = 0.36
 """Part of the width that is the column of names at most; what is longer has its line for itself."""
@@ -139,7 +140,6 @@ def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str
 def _defaults() -> dict[str, str]:
     """Texts of the defaults, by flag, of those that say something."""
     from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
-    from steersman.controlplane.options import Options
 
     found = {**Options(data_dir=default_data_dir()).as_flags(), "data-dir": DEFAULT_DATA_DIR}
     return {name: text for name, text in found.items() if text not in ("", "[]")}
@@ -163,9 +163,22 @@ def _option(name: str, flag: Flag) -> click.Option:
         help=flag.help,
         type=kind,
         multiple=flag.repeats,
-        shell_complete=_values(flag) if flag.values else None,
+        shell_complete=_values(flag) if flag.values or flag.read in (plugins, cipher_suites) else None,
         is_flag=flag.boolean,
     )
+
+
+def offered(flag: Flag) -> tuple[str, ...]:
+    """Return the values that a shell offers."""
+    if flag.read is plugins:
+        from steersman.controlplane.admission import plugin_names
+
+        return tuple(plugin_names())
+    if flag.read is cipher_suites:
+        from steersman.controlplane.tls_parameters import SUITE_NAMES
+
+        return SUITE_NAMES
+    return flag.values
 
 
 def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -175,7 +188,9 @@ def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[
         before, comma, last = incomplete.rpartition(",") if flag.repeats else ("", "", incomplete)
         given = before.split(",")
         return [
-            CompletionItem(before + comma + each) for each in flag.values if each.startswith(last) and each not in given
+            CompletionItem(before + comma + each)
+            for each in offered(flag)
+            if each.startswith(last) and each not in given
         ]
 
     return complete

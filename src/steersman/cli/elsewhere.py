@@ -15,9 +15,8 @@ import click
 
 from steersman.cli import logs
 from steersman.cli.command import Option
-from steersman.cli.flags import FLAGS
 from steersman.cli.serve import fail
-from steersman.controlplane.options import LOGGING_FORMATS
+from steersman.controlplane.options import FLAGS
 
 if TYPE_CHECKING:
     from steersman.client.over_tls import TLSTransport
@@ -47,7 +46,10 @@ def log_options(command: F) -> F:
     """Adds `-v` and `--logging-format`, which the command is given as `verbosity` and `logging_format`."""
     section = partial(click.option, cls=Option, section="Logs")
     shown = section(
-        "--logging-format", type=click.Choice(LOGGING_FORMATS), default=logs.TEXT, help="Form of its lines."
+        "--logging-format",
+        type=click.Choice(FLAGS["logging-format"].values),
+        default=logs.TEXT,
+        help="Form of its lines.",
     )
     level = section(
         "-v", "--v", "verbosity", type=click.IntRange(0), default=0, help=FLAGS["v"].help.capitalize() + "."

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 import steersman
-from steersman.cli.completion import completion
-from steersman.cli.controllers import controllers
-from steersman.cli.crd import crd
-from steersman.cli.envtest.command import envtest
-from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.on_demand import OnDemand
 from steersman.cli.program import Program
-from steersman.cli.scheduler import scheduler
-from steersman.cli.serve_command import serve
-from steersman.cli.storage import storage
-from steersman.cli.up.commands import down, status, up
-from steersman.cli.up.reset import reset
+
+_COMMANDS: Final = {
+    "up": "up.commands",
+    "status": "up.commands",
+    "down": "up.commands",
+    "reset": "up.reset",
+    "kubeconfig": "kubeconfig",
+    "serve": "serve_command",
+    "controllers": "controllers",
+    "scheduler": "scheduler",
+    "storage": "storage",
+    "envtest": "envtest.command",
+    "crd": "crd",
+    "completion": "completion",
+}
+"""Command -> its module."""
 
 
 @click.group(
     name="steersman",
     cls=Program,
+    commands=OnDemand("steersman.cli", _COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
 )
 @click.version_option(steersman.__version__, prog_name="steersman")
@@ -31,7 +41,3 @@ def main() -> None:
     steersman up                 a cluster with nodes, in this process, until it is interrupted
     steersman kubeconfig         lets kubectl talk to it
     """
-
-
-for each in (up, status, down, reset, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
-    main.add_command(each)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
 from steersman.machinery.codec.serializer import decode_plain, decoder, encode_in_order
+from steersman.machinery.codec.strict import DecodeError, decode_object
 from steersman.machinery.errors.field import quote as go_quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupKind, GroupResource
@@ -88,10 +89,14 @@ class APIResource(Generic[T]):
         return "/".join(parts)
 
     def decode(self, data: bytes | msgspec.Raw) -> T:
-        """An object that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
+        """Return an object that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
         if self.type is dict:
             return decode_plain(bytes(data))  # type: ignore[no-any-return]
-        obj: Any = decoder(self.type).decode(data)
+        obj: Any
+        try:
+            obj = decoder(self.type).decode(data)
+        except msgspec.ValidationError as error:
+            obj = self._decode_as_go_does(bytes(data), error)
         obj.kind = obj.api_version = ""
         return obj  # type: ignore[no-any-return]
 
@@ -103,8 +108,22 @@ class APIResource(Generic[T]):
                 each.setdefault("kind", self.kind)
                 each.setdefault("apiVersion", self.api_version)
             return ObjectList(plain.get("items") or [], msgspec.convert(plain.get("metadata") or {}, ListMeta))
-        found = self._list_decoder.decode(data)
+        try:
+            found = self._list_decoder.decode(data)
+        except msgspec.ValidationError:
+            each_raw = _RAW_LIST.decode(data)
+            return ObjectList([self.decode(each) for each in each_raw.items or ()], each_raw.metadata)
         return ObjectList(found.items or [], found.metadata)
+
+    def _decode_as_go_does(self, data: bytes, error: msgspec.ValidationError) -> T:
+        """Return an object of a server of another release, which has nulls, or members that this one does not know.
+
+        Raises `error` for an object that Go cannot decode either.
+        """
+        try:
+            return decode_object(self.type, data, "json", want_strict=False).obj
+        except DecodeError:
+            raise error from None
 
     @cached_property
     def _list_decoder(self) -> msgspec.json.Decoder[Any]:
@@ -126,6 +145,14 @@ class ObjectList(Struct, Generic[T], frozen=True):
 
     items: list[T]
     metadata: ListMeta
+
+
+class _RawList(msgspec.Struct):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_RAW_LIST: Final = msgspec.json.Decoder(_RawList)
 
 
 def _list_decoder(cls: Any) -> msgspec.json.Decoder[Any]:

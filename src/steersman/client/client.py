@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.client.api_resource import APIResource, Object, ObjectList
-from steersman.client.errors import error_of, seconds_of, status_error
+from steersman.client.api_resource import APIResource, ObjectList
+from steersman.client.errors import error_of, ignoring, is_not_found, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
@@ -82,6 +82,12 @@ class Client:
         """An object as it is now."""
         return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
+    async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
+        """Return an object as it is now, None if there is none of that name."""
+        with ignoring(is_not_found):
+            return await self.get(resource, name, namespace)
+        return None
+
     async def list(
         self,
         resource: APIResource[T],
@@ -102,7 +108,8 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
+        data = await self._ask("GET", target, resource.accept(as_list=True))
+        return await offload_if(is_large(data), resource.decode_list, data)
 
     async def each(
         self,
@@ -134,7 +141,7 @@ class Client:
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
-        target = _target(resource.path(namespace or _namespace(obj)), fieldManager=self.manager)
+        target = _target(resource.path(namespace or _place(obj)[0]), fieldManager=self.manager)
         return await _decoded(resource, await self._ask("POST", target, resource.accept(), resource.encode(obj)))
 
     async def create_subresource(
@@ -150,8 +157,7 @@ class Client:
 
     async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
         """Puts an object in the place of the one of its name. Raises StatusError (Conflict) if that has changed."""
-        metadata = cast(Object, obj).metadata
-        target = _target(resource.path(metadata.namespace, metadata.name, subresource), fieldManager=self.manager)
+        target = _target(resource.path(*_place(obj), subresource), fieldManager=self.manager)
         return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
@@ -314,10 +320,12 @@ def _target(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _namespace(obj: Any) -> str:
+def _place(obj: Any) -> tuple[str, str]:
+    """Return namespace and name of an object."""
     if isinstance(obj, dict):
-        return str(obj.get("metadata", {}).get("namespace", ""))
-    return str(obj.metadata.namespace)
+        metadata = obj.get("metadata", {})
+        return metadata.get("namespace", ""), metadata.get("name", "")
+    return obj.metadata.namespace, obj.metadata.name
 
 
 def _delete_options(options: DeleteOptions) -> bytes:

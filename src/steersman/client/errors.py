@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from steersman.machinery.codec.serializer import decode_plain
-from steersman.machinery.errors.status import Cause, StatusError
+from steersman.machinery.errors.status import Cause, StatusError, generic_server_response
+from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
 
 
 def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
-    """The error of an answer: its Status, or one made of its code where it has none."""
+    """Return the error of an answer: its Status, or one made of its code, as client-go makes it, where it has none."""
     try:
         plain = decode_plain(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -20,8 +22,8 @@ def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
     if isinstance(plain, dict) and plain.get("kind") == "Status":
         return status_error(plain, code)
     seconds = seconds_of(retry_after) or 0
-    text = body[:2048].decode(errors="replace")
-    return StatusError(code, _REASONS.get(code, "Unknown"), text or f"the server answered {code}", retry_after=seconds)
+    text = trim_space(body[:2048].decode(errors="replace"))
+    return generic_server_response(code, message=text, retry_after=seconds, unexpected=True)
 
 
 def seconds_of(retry_after: str) -> int | None:
@@ -49,24 +51,6 @@ def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
     )
 
 
-_REASONS: Final = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    409: "Conflict",
-    410: "Gone",
-    413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
-
-
 def is_not_found(error: StatusError) -> bool:
     """Whether there is no such object."""
     return error.reason == "NotFound"
@@ -82,11 +66,29 @@ def is_already_exists(error: StatusError) -> bool:
     return error.reason == "AlreadyExists"
 
 
+def is_invalid(error: StatusError) -> bool:
+    """Return True if the server refused the content of the request, such as an option that it does not know."""
+    return error.reason == "Invalid"
+
+
 def is_expired(error: StatusError) -> bool:
     """Whether what was asked for is older than the history that the server keeps."""
-    return error.reason in ("Expired", "Gone")
+    return error.code == 410 or error.reason in ("Expired", "Gone")
 
 
 def is_namespace_terminating(error: StatusError) -> bool:
     """Whether nothing can be made in the namespace, as it is being deleted."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+
+
+class ignoring:
+    """A context that ends early, and well, with a StatusError of which one of the predicates is true."""
+
+    def __init__(self, *expected: Callable[[StatusError], bool]) -> None:
+        self._expected = expected
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return isinstance(error, StatusError) and any(is_expected(error) for is_expected in self._expected)

@@ -6,34 +6,33 @@ The limits are those of client-go's EventCorrelator.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import OrderedDict, deque
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from steersman.api.core.v1 import Event, EventSource, ObjectReference
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.api_resource import APIResource, Object
-from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.errors import is_not_found
+from steersman.client.client import Client
+from steersman.client.event_writer import EventWriter
 from steersman.client.resources import EVENTS
-from steersman.client.transport import Unreachable
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
 
-logger = logging.getLogger(__name__)
+K = TypeVar("K", bound=tuple[str, ...])
+T = TypeVar("T")
 
 _QUEUED: Final = 1000
-_MOST_KNOWN: Final = 4096
+_MOST_KNOWN: Final = 8192
+"""Events and objects of which half, those that came last, are remembered at least, as many as by client-go."""
 _LONGEST_KEPT: Final = 512
 """Characters of a message that is remembered as it is."""
 _SIMILAR: Final = 10
 _SIMILAR_WITHIN: Final = 600.0
 _BURST: Final = 25
 _REFILL: Final = 300.0
-_TRIES: Final = 12
-_WAIT: Final = 10.0
 
 
 class Recorder(Protocol):
@@ -45,7 +44,7 @@ class Recorder(Protocol):
 
 
 def reference(resource: APIResource[Any], obj: Object) -> ObjectReference:
-    """Which object an event is about."""
+    """Return the reference to an object that an event is about."""
     metadata = obj.metadata
     return ObjectReference(
         kind=resource.kind,
@@ -55,6 +54,11 @@ def reference(resource: APIResource[Any], obj: Object) -> ObjectReference:
         api_version=resource.api_version,
         resource_version=metadata.resource_version,
     )
+
+
+def metadata_of_event(about: ObjectReference) -> ObjectMeta:
+    """Return the metadata of a new event about an object."""
+    return ObjectMeta(name=f"{about.name}.{time.time_ns():x}", namespace=about.namespace or "default")
 
 
 @dataclass(slots=True)
@@ -91,65 +95,40 @@ class _Told:
     first: str
 
 
-class _Known(OrderedDict[Any, Any]):
-    """The things that were used last."""
-
-    def use(self, key: Any, make: Any) -> Any:
-        found = self.get(key)
-        if found is None:
-            found = self[key] = make()
-            if len(self) > _MOST_KNOWN:
-                self.popitem(last=False)
-        else:
-            self.move_to_end(key)
-        return found
+def _known(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
+    found = cache[key]
+    if found is None:
+        found = make()
+        cache.keep(key, found)
+    return found
 
 
-class Broadcaster:
-    """Writes the events of several recorders, one after the other; `await stop()` writes what is left."""
+class Broadcaster(EventWriter[Event]):
+    """Writes the events of several recorders, one after the other."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._waiting: deque[Event] = deque()
-        self._writing = False
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._buckets: _Known = _Known()
-        self._similar: _Known = _Known()
-        self._told: _Known = _Known()
+        super().__init__(client, writers=1, most=_QUEUED)
+        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MOST_KNOWN)
+        self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MOST_KNOWN)
+        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
 
     def recorder(self, component: str, host: str = "") -> Recorder:
-        """Says things as a component, and as the host it runs on."""
+        """Return the recorder of a component, and of the host it runs on."""
         return _ComponentRecorder(self, EventSource(component=component, host=host))
 
-    def start(self) -> None:
-        """Begins to write."""
-        self._task = asyncio.create_task(self._write_all(), name="events")
-
-    async def stop(self) -> None:
-        """Ends without what has not been written."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
-    @property
-    def idle(self) -> bool:
-        """Whether everything is written."""
-        return not self._waiting and not self._writing
-
     def forget(self) -> None:
-        """Begins to count anew: what was told is gone from the server."""
+        """Begin to count anew: what was told is gone from the server."""
         for each in (self._buckets, self._similar, self._told):
-            each.clear()
+            each.forget()
 
     def put(self, event: Event) -> None:
         """Queues an event, if it is not one too many."""
         now = asyncio.get_running_loop().time()
         source = event.source.component, event.source.host, event.involved_object.uid or event.involved_object.name
-        if not self._buckets.use(source, lambda: _Bucket(at=now)).take(now):
+        if not _known(self._buckets, source, lambda: _Bucket(at=now)).take(now):
             return
         alike = (*source, event.type, event.reason)
-        similar: _Similar = self._similar.use(alike, _Similar)
+        similar = _known(self._similar, alike, _Similar)
         if now - similar.at > _SIMILAR_WITHIN:
             similar.messages.clear()
         similar.at = now
@@ -158,31 +137,7 @@ class Broadcaster:
             similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
             event.reporting_component = event.reporting_instance = ""
-        if len(self._waiting) < _QUEUED:
-            self._waiting.append(event)
-            self._wake.set()
-
-    async def _write_all(self) -> None:
-        while True:
-            self._writing = True
-            while self._waiting:
-                await self._write_somehow(self._waiting.popleft())
-            self._writing = False
-            self._wake.clear()
-            await self._wake.wait()
-
-    async def _write_somehow(self, event: Event) -> None:
-        for _ in range(_TRIES):
-            try:
-                await self._write(event)
-            except StatusError as error:
-                expected = error.code in (403, 404)  # its namespace is being deleted, or gone
-                logger.log(logging.DEBUG if expected else logging.WARNING, "an event was refused: %s", error)
-            except Unreachable as error:
-                logger.warning("an event cannot be written yet: %s", error)
-                await asyncio.sleep(_WAIT)
-                continue
-            return
+        self._put(event)
 
     async def _write(self, event: Event) -> None:
         combined = event.message.startswith("(combined from")
@@ -196,24 +151,17 @@ class Broadcaster:
             event.reason,
             "" if combined else _short(event.message),
         )
-        told: _Told | None = self._told.get(key)
+        told = self._told[key]
         if told is not None:
             patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
-            try:
-                await self._client.patch(EVENTS, told.name, told.namespace, patch, media=STRATEGIC_MERGE_PATCH)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
-                event.count = told.count + 1
-                event.first_timestamp = told.first
-            else:
+            if await self._change(EVENTS, told.name, told.namespace, patch):
                 told.count += 1
                 return
+            event.count = told.count + 1
+            event.first_timestamp = told.first
         await self._client.create(EVENTS, event)
-        self._told.pop(key, None)
-        self._told.use(
-            key, lambda: _Told(event.metadata.name, event.metadata.namespace, event.count, event.first_timestamp or "")
-        )
+        metadata = event.metadata
+        self._told.keep(key, _Told(metadata.name, metadata.namespace, event.count, event.first_timestamp or ""))
 
 
 def _short(message: str) -> str:
@@ -229,11 +177,10 @@ class _ComponentRecorder:
         self._source = source
 
     def event(self, about: ObjectReference, type_: str, reason: str, message: str) -> None:
-        now, nanoseconds = times.now(), int(times.moment() * 1e9)
-        metadata = ObjectMeta(name=f"{about.name}.{nanoseconds:x}", namespace=about.namespace or "default")
+        now = times.now()
         self._broadcaster.put(
             Event(
-                metadata=metadata,
+                metadata=metadata_of_event(about),
                 involved_object=about,
                 reason=reason,
                 message=message,

@@ -12,7 +12,7 @@ import msgspec
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import Client, Event
-from steersman.client.errors import is_expired
+from steersman.client.errors import is_expired, is_invalid
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.work.backoff import Backoff, Retries
@@ -28,6 +28,8 @@ Key = tuple[str, str]
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the events of all objects."""
 _BACKOFF: Final = Backoff(0.8, 30.0, jitter=1.0)
+_PAGE: Final = 500
+"""Objects of one page of a list."""
 _LONG: Final = 10.0
 """Seconds after which the end of a watch is nothing to be careful about."""
 
@@ -44,6 +46,13 @@ def key_of(obj: Object) -> Key:
     return obj.metadata.namespace, obj.metadata.name
 
 
+def either(old: O | None, new: O | None) -> O:
+    """Return the object of a change: as it is now, or as it was at its end."""
+    one = new or old
+    assert one is not None
+    return one
+
+
 class Informer(Generic[O]):
     """Follows a resource (client-go SharedIndexInformer): `start`, then `await synced()`.
 
@@ -57,6 +66,7 @@ class Informer(Generic[O]):
         client: Client,
         resource: APIResource[O],
         *,
+        namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
         transform: Callable[[O], None] | None = None,
@@ -68,6 +78,7 @@ class Informer(Generic[O]):
         self._transform = transform
         self._room = _Room(most_bytes) if most_bytes else None
         self._client = client
+        self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._objects: dict[str, dict[str, O]] = {}
@@ -76,6 +87,8 @@ class Informer(Generic[O]):
         self._synced = asyncio.Event()
         self._version = ""
         self._unseen: set[Key] | None = None
+        self._lists = False
+        self._attempt: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -92,6 +105,15 @@ class Informer(Generic[O]):
     async def synced(self) -> None:
         """Returns once all objects that were there at the beginning are here, and handlers know of them."""
         await self._synced.wait()
+
+    async def first_attempt(self) -> None:
+        """Return once the informer has synced, for one caller at a time.
+
+        Raises StatusError, Unreachable or msgspec.DecodeError where an attempt to follow the resource fails before.
+        """
+        if not self._synced.is_set():
+            self._attempt = asyncio.get_running_loop().create_future()
+            await self._attempt
 
     @property
     def has_synced(self) -> bool:
@@ -151,6 +173,11 @@ class Informer(Generic[O]):
                     self._version = ""
                     if was_known:
                         continue  # from all objects on, where no version can be too old
+                elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._lists):
+                    self._lists = True  # the server is older than 1.32, or has the feature gate WatchList off
+                    continue
+                if self._attempt is not None and not self._attempt.done():
+                    self._attempt.set_exception(error)
                 logger.warning("watch of %s: %s", self.resource.group_resource, error)
             except Exception:
                 logger.exception("watch of %s", self.resource.group_resource)
@@ -166,14 +193,18 @@ class Informer(Generic[O]):
             self._unseen = {key_of(obj) for obj in self.list()}
             if self._room is not None:
                 self._room.clear()
-        watching = self._client.watch(
-            self.resource,
-            resource_version=self._version,
-            initial_events=fresh,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-        )
         try:
+            if fresh and self._lists:
+                await self._take_all()
+                fresh = False
+            watching = self._client.watch(
+                self.resource,
+                self._namespace,
+                resource_version=self._version,
+                initial_events=fresh,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+            )
             async with watching as batches:
                 async for batch in batches:
                     for event in batch:
@@ -183,6 +214,28 @@ class Informer(Generic[O]):
         finally:
             if self._unseen is not None:
                 self._version = ""  # not all was told
+
+    async def _take_all(self) -> None:
+        """Take a list of all objects, in pages, instead of the initial events of a watch."""
+        token = ""
+        while True:
+            found = await self._client.list(
+                self.resource,
+                self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                limit=_PAGE,
+                continue_token=token,
+            )
+            async for obj in unhurried(found.items):
+                if self._room is not None:
+                    self._room.take(Event("ADDED", obj, len(self.resource.encode(obj))))
+                self._change(obj, gone=False)
+            token = found.metadata.continue_
+            if not token:
+                break
+        self._end_of_all()
+        self._version = found.metadata.resource_version
 
     async def _forget(self) -> None:
         """No object is here any more."""
@@ -241,7 +294,7 @@ class Informer(Generic[O]):
                 logger.exception("a handler of %s", self.resource.group_resource)
 
     def _end_of_all(self) -> None:
-        """What was not told of is gone."""
+        """Emit a deletion for every object that was not among all objects of the server."""
         for namespace, name in self._unseen or ():
             found = self._objects.get(namespace, {})
             old = found.pop(name, None)
@@ -252,6 +305,8 @@ class Informer(Generic[O]):
                 self._tell(old, None)
         self._unseen = None
         self._synced.set()
+        if self._attempt is not None and not self._attempt.done():
+            self._attempt.set_result(None)
 
 
 class _Index(Generic[O]):

@@ -14,7 +14,7 @@ from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.errors import is_already_exists, is_conflict
 from steersman.client.events import Broadcaster, Recorder
 from steersman.client.resources import LEASES
 from steersman.client.transport import Unreachable
@@ -116,11 +116,8 @@ class LeaderElector:
 
     async def _take(self) -> bool:
         now = times.now_micro()
-        try:
-            found = await self._client.get(LEASES, self._name, self._namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        found = await self._client.find(LEASES, self._name, self._namespace)
+        if found is None:
             return await self._make(now)
         if found.spec != self._seen:
             self._seen, self._seen_at = found.spec, asyncio.get_running_loop().time()

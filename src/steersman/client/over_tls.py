@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
@@ -13,15 +14,28 @@ from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
 from steersman.webhooks.kubeconfig import Endpoint, load_kubeconfig
 
-_FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError)
+_FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError, ValueError)
 
 
 class TLSTransport:
-    """Sends the requests of one user to the API server of an endpoint; `credentials` are others than the endpoint's."""
+    """Sends the requests of one user to the API server of an endpoint."""
 
-    def __init__(self, endpoint: Endpoint, credentials: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: Callable[[], str] | None = None,
+        *,
+        again: bool | None = None,
+        longest: int = sys.maxsize - 1,
+    ) -> None:
+        """`credentials` are others than the endpoint's; `again` is that of `net.client.transport.Transport.send`.
+
+        An answer that is read whole has `longest` bytes at most.
+        """
         self._endpoint = endpoint
         self._credentials = credentials or endpoint.credentials
+        self._again = again
+        self._longest = longest
         self._prefix = endpoint.target.partition("?")[0].rstrip("/")
         self._host = endpoint.url.partition("://")[2].partition("/")[0]
         self._transport = Transport(
@@ -45,11 +59,11 @@ class TLSTransport:
             if credentials := self._credentials():
                 headers.append(("Authorization", credentials))
             answer = await self._transport.send(
-                self._endpoint.address, method, self._prefix + target, headers, whole=body
+                self._endpoint.address, method, self._prefix + target, headers, whole=body, again=self._again
             )
         except _FAILED as error:
             raise Unreachable(f"{method} {self._endpoint.shown}: {error}") from None
-        return _Response(answer)
+        return _Response(answer, self._longest)
 
     async def aclose(self) -> None:
         """Closes the connections that are kept."""
@@ -59,8 +73,9 @@ class TLSTransport:
 class _Response:
     """An answer on its way."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, longest: int) -> None:
         self._answer = answer
+        self._longest = longest
         self.status = answer.status
 
     def header(self, name: str) -> str:
@@ -74,7 +89,13 @@ class _Response:
             raise Unreachable(str(error)) from None
 
     async def read(self) -> bytes:
-        return b"".join([piece async for piece in self.pieces()])
+        try:
+            data = await self._answer.read(self._longest + 1)
+        except _FAILED as error:
+            raise Unreachable(str(error)) from None
+        if len(data) > self._longest:
+            raise Unreachable(f"the answer is longer than {self._longest} bytes")
+        return data
 
     async def aclose(self) -> None:
         await self._answer.close()

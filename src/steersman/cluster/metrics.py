@@ -8,13 +8,12 @@ from typing import Any, Final
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.informer import Informers
 from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RESOURCE_METRICS
 from steersman.client.resources import API_SERVICES
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.codec.serializer import encode_in_order
-from steersman.machinery.errors.status import StatusError
 from steersman.simulated_metrics.given_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, GivenMetrics
 from steersman.simulated_metrics.resource_metrics import (
     NODE_METRICS_RESOURCE,
@@ -65,8 +64,5 @@ async def _register(client: Client, group: str, version: str) -> None:
         metadata=ObjectMeta(name=f"{version}.{group}"),
         spec=APIServiceSpec(group=group, version=version, group_priority_minimum=_PRIORITY, version_priority=_PRIORITY),
     )
-    try:
+    with ignoring(is_already_exists):
         await client.create(API_SERVICES, service)
-    except StatusError as error:
-        if not is_already_exists(error):
-            raise

@@ -10,7 +10,7 @@ from steersman.api.authentication.v1 import TokenRequest, TokenRequestSpec
 from steersman.api.core.v1 import Namespace, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.over_tls import TLSTransport
 from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS, TOKEN_REQUESTS
 from steersman.client.transport import Unreachable
@@ -65,11 +65,8 @@ class AccountClients:
         except StatusError as error:
             if not is_already_exists(error):
                 logger.debug("%s: %s", NAMESPACE, error)  # it is there, or the next request says what is wrong
-        try:
+        with ignoring(is_already_exists):
             await self._client.create(SERVICE_ACCOUNTS, account)
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
 
     async def _renew(self, name: str) -> None:
         wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_LASTS))

@@ -13,11 +13,12 @@ from msgspec import Struct
 from steersman.api.batch.v1 import CronJob, Job
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
-from steersman.client.errors import is_already_exists, is_namespace_terminating, is_not_found
+from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import CRON_JOBS, JOBS
 from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.job.state import finished
 from steersman.controllers.workloads.controller_ref import (
     add_controller_index,
     controlled_by,
@@ -79,9 +80,7 @@ class CronJobController(Controller[Key]):
         self._jobs.on_change(self._job_changed)
 
     def _changed(self, old: CronJob | None, new: CronJob | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._schedules.pop(key, None)
             self._rescheduled.discard(key)
@@ -126,7 +125,9 @@ class CronJobController(Controller[Key]):
         spec = cron_job.spec
         limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
         for type_, limit in limits:
-            ended = sorted((job for job in jobs if _end_of(job) == type_), key=_start_of)
+            ended = sorted(
+                (job for job in jobs if (end := finished(job)) is not None and end.type == type_), key=_start_of
+            )
             for job in ended[: max(len(ended) - limit, 0)] if limit is not None else ():
                 await self._delete(cron_job, job)
 
@@ -145,25 +146,21 @@ class CronJobController(Controller[Key]):
         """Brings the list of Jobs that run up to date."""
         status = cron_job.status
         for job in jobs:
-            is_listed, end = _is_active(cron_job, job.metadata.uid), _end_of(job)
-            if not end:
+            is_listed, end = _is_active(cron_job, job.metadata.uid), finished(job)
+            if end is None:
                 if not is_listed:
                     await self._look_at_unlisted(cron_job, job)
                 continue
             if is_listed:
                 _forget(cron_job, job.metadata.uid)
-                text = f"Saw completed job: {job.metadata.name}, condition: {end}"
+                text = f"Saw completed job: {job.metadata.name}, condition: {end.type}"
                 self._say(cron_job, "Normal", "SawCompletedJob", text)
             ended = job.status.completion_time
-            if end == "Complete" and ended and ended > (status.last_successful_time or ""):
+            if end.type == "Complete" and ended and ended > (status.last_successful_time or ""):
                 status.last_successful_time = ended
         known = {job.metadata.uid for job in jobs}
         for each in [each for each in status.active if each.uid not in known]:
-            try:
-                await self.client.get(JOBS, each.name, each.namespace)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
+            if await self.client.find(JOBS, each.name, each.namespace) is None:
                 self._say(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
                 _forget(cron_job, each.uid)
 
@@ -401,14 +398,6 @@ def _is_active(cron_job: CronJob, uid: str) -> bool:
 def _forget(cron_job: CronJob, uid: str) -> None:
     active: list[ObjectReference] = [each for each in cron_job.status.active if each.uid != uid]
     cron_job.status.active = active
-
-
-def _end_of(job: Job) -> str:
-    """Complete or Failed, "" for a Job that is not over."""
-    for each in job.status.conditions:
-        if each.type in ("Complete", "Failed") and each.status == "True":
-            return each.type
-    return ""
 
 
 def _start_of(job: Job) -> tuple[bool, str, str]:

@@ -9,16 +9,17 @@ from typing import Any, Final
 from steersman.api.coordination.v1 import Lease
 from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Taint
 from steersman.client.client import MERGE_PATCH
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import either
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.node_zones import Zones
 from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from steersman.machinery.codec.serializer import deep_copy, to_plain
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition, is_condition_true
 from steersman.work.upkeep import upkeep
 
 GRACE: Final = 50.0
@@ -70,8 +71,8 @@ class NodeLifecycleController(Controller[str]):
             self._seen.pop(name, None)
             self._zones.forget(name)
             return
-        before = None if old is None else _condition(old, "Ready")
-        ready = _condition(new, "Ready")
+        before = None if old is None else find_condition(old.status.conditions, "Ready")
+        ready = find_condition(new.status.conditions, "Ready")
         if old is None or (
             ready is not None and (before is None or before.last_heartbeat_time != ready.last_heartbeat_time)
         ):
@@ -86,8 +87,7 @@ class NodeLifecycleController(Controller[str]):
             self._seen[new.metadata.name] = asyncio.get_running_loop().time()
 
     def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
-        node = new or old
-        assert node is not None
+        node = either(old, new)
         if new is not None:
             reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
         else:
@@ -121,7 +121,7 @@ class NodeLifecycleController(Controller[str]):
 
     def _is_silent(self, node: Node) -> bool:
         """Whether nothing was heard of a node for too long; else it is looked at again when that would be."""
-        name, ready = node.metadata.name, _condition(node, "Ready")
+        name, ready = node.metadata.name, find_condition(node.status.conditions, "Ready")
         if ready is not None and ready.status == "Unknown" and ready.reason == "NodeStatusUnknown":
             return False
         grace = STARTUP_GRACE if ready is None else GRACE
@@ -153,27 +153,20 @@ class NodeLifecycleController(Controller[str]):
                 condition.last_transition_time = times.now()
         if changed.status.conditions == node.status.conditions:
             return node
-        try:
+        with ignoring(is_not_found):
             return await self.client.update_status(NODES, changed)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        return None
 
     async def _mark_pods_not_ready(self, node: str) -> None:
         for pod in self._pods.indexed(BY_NODE, node):
             changed = deep_copy(pod)
-            ready = next((each for each in changed.status.conditions if each.type == "Ready"), None)
+            ready = find_condition(changed.status.conditions, "Ready")
             if ready is None or ready.status == "False":
                 continue
             ready.status, ready.last_transition_time = "False", times.now()
-            try:
+            with ignoring(is_not_found):
                 await self.client.update_status(PODS, changed)
-            except StatusError as error:
-                if is_not_found(error):
-                    continue
-                raise
-            self.recorder.event(reference(PODS, pod), "Warning", "NodeNotReady", "Node is not ready")
+                self.recorder.event(reference(PODS, pod), "Warning", "NodeNotReady", "Node is not ready")
 
     # Taints
 
@@ -189,14 +182,11 @@ class NodeLifecycleController(Controller[str]):
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "spec": {"taints": [to_plain(each) for each in taints] or None},
         }
-        try:
+        with ignoring(is_not_found):
             await self.client.patch(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     def _with_driving_away(self, node: Node, taints: list[Taint]) -> list[Taint]:
-        ready = _condition(node, "Ready")
+        ready = find_condition(node.status.conditions, "Ready")
         status = ready.status if ready is not None else ""
         others = [each for each in taints if not (each.effect == "NoExecute" and each.key in (NOT_READY, UNREACHABLE))]
         driving = [each for each in taints if each not in others]
@@ -226,13 +216,8 @@ def _alike(taint: Taint, among: Sequence[Taint]) -> bool:
     return any((each.key, each.effect) == (taint.key, taint.effect) for each in among)
 
 
-def _condition(node: Node, type_: str) -> NodeCondition | None:
-    return next((each for each in node.status.conditions if each.type == type_), None)
-
-
 def _is_ready(node: Node) -> bool:
-    ready = _condition(node, "Ready")
-    return ready is not None and ready.status == "True"
+    return is_condition_true(node.status.conditions, "Ready")
 
 
 def _reference(node: Node) -> ObjectReference:

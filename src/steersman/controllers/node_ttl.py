@@ -9,10 +9,9 @@ from typing import Final
 
 from steersman.api.core.v1 import Node
 from steersman.client.client import STRATEGIC_MERGE_PATCH
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import NODES
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.machinery.errors.status import StatusError
 
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 1 << 31, 300))
@@ -45,11 +44,8 @@ class TTLController(Controller[str]):
         if node is None or node.metadata.annotations.get(ANNOTATION) == wanted:
             return
         change = {"metadata": {"annotations": {ANNOTATION: wanted}}}
-        try:
+        with ignoring(is_not_found):
             await self.client.patch(NODES, key, "", change, media=STRATEGIC_MERGE_PATCH)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def next_step(step: int, count: int) -> int:

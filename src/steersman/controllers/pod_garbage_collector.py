@@ -6,22 +6,22 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Node, Pod, PodCondition
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import to_plain
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import is_condition_true
 
 QUARANTINE: Final = 40.0
 """Seconds for which a node may be missing."""
 MOST_ENDED: Final = 12_500
 """Pods that have ended, over all namespaces (`--terminated-pod-gc-threshold`); the oldest go."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 class PodGarbageCollector(Controller[Key]):
@@ -45,7 +45,7 @@ class PodGarbageCollector(Controller[Key]):
                 self._ended.pop(key_of(old), None)
             return
         key = key_of(new)
-        if new.status.phase in _ENDED:
+        if is_terminal(new):
             self._ended[key] = None
             if len(self._ended) > MOST_ENDED:
                 self._queue_oldest()
@@ -86,7 +86,7 @@ class PodGarbageCollector(Controller[Key]):
             if deleting:
                 await self._end(pod, None)
         elif node is None:
-            if not await self._exists(pod.spec.node_name):
+            if await self.client.find(NODES, pod.spec.node_name) is None:
                 await self._end(
                     pod,
                     PodCondition(
@@ -101,28 +101,16 @@ class PodGarbageCollector(Controller[Key]):
         elif (deleting and _is_out_of_service(node)) or (key in self._ended and len(self._ended) > MOST_ENDED):
             await self._end(pod, None)
 
-    async def _exists(self, node: str) -> bool:
-        try:
-            await self.client.get(NODES, node)
-        except StatusError as error:
-            if is_not_found(error):
-                return False
-            raise
-        return True
-
     async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
         """Deletes a pod at once; one that has not ended has failed."""
         namespace, name = key_of(pod)
-        try:
-            if pod.status.phase not in _ENDED:
+        with ignoring(is_not_found):
+            if not is_terminal(pod):
                 status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
                 if condition is not None:
                     status["conditions"] = [to_plain(condition)]
                 await patch_pod_status(self.client, pod, status)
             await self.client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _begins_to_go(pod: Pod) -> bool:
@@ -136,5 +124,5 @@ def _age(pod: Pod) -> tuple[bool, str, str]:
 
 
 def _is_out_of_service(node: Node) -> bool:
-    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    ready = is_condition_true(node.status.conditions, "Ready")
     return not ready and any(each.key == OUT_OF_SERVICE for each in node.spec.taints)

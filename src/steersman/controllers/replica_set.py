@@ -17,34 +17,37 @@ import msgspec
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
 from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
 from steersman.client.api_resource import APIResource
-from steersman.client.errors import is_namespace_terminating, is_not_found
-from steersman.client.informer import Key, key_of
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     is_controlled_by,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_ranking import pods_to_delete
-from steersman.controllers.workloads.pod_state import (
+from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.machinery.built_in.pod_state import (
     is_active,
     is_available,
     is_ready,
     is_terminating,
     next_availability,
 )
-from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition, without_conditions
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
@@ -101,9 +104,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         return replace(owner, status=replace(owner.status, **status))
 
     def _set_changed(self, old: R | None, new: R | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._expected.forget(key)
         self.queue.add(key)
@@ -113,52 +114,22 @@ class ReplicasController(Controller[Key], Generic[R]):
             for each in (old, new):
                 if each is not None:
                     self._pod_goes(each)
-        elif old is None:
-            self._pod_came(new)
-        else:
-            self._pod_changed_in_itself(old, new)
+            return
+        former, owner = owners_of_change(self._sets, old, new)
+        if former is not None:
+            self.queue.add(key_of(former))
+        if owner is not None:
+            if old is None:
+                self._expected.created(key_of(owner))
+            self._soon(owner)
+        for candidate in candidates(self._sets, self.may_select, old, new):
+            self.queue.add(key_of(candidate))
 
     def _pod_goes(self, pod: Pod) -> None:
         owner = resolve(self._sets, pod.metadata.namespace, controller_of(pod))
         if owner is not None:
             self._expected.deleted(key_of(owner), pod.metadata.uid)
             self._soon(owner)
-
-    def _pod_came(self, pod: Pod) -> None:
-        reference = controller_of(pod)
-        if reference is None:
-            self._enqueue_all(self._that_select(pod))
-            return
-        owner = resolve(self._sets, pod.metadata.namespace, reference)
-        if owner is not None:
-            self._expected.created(key_of(owner))
-            self._soon(owner)
-
-    def _pod_changed_in_itself(self, old: Pod, new: Pod) -> None:
-        before, after = controller_of(old), controller_of(new)
-        if before is not None and before != after:
-            former = resolve(self._sets, old.metadata.namespace, before)
-            if former is not None:
-                self.queue.add(key_of(former))
-        if after is None:
-            if before is not None or old.metadata.labels != new.metadata.labels:
-                self._enqueue_all(self._that_select(new))
-            return
-        owner = resolve(self._sets, new.metadata.namespace, after)
-        if owner is not None:
-            self._soon(owner)
-
-    def _that_select(self, pod: Pod) -> Iterable[R]:
-        """The sets that may want a pod that nobody controls."""
-        if not pod.metadata.labels:
-            return
-        for each in self._sets.list(pod.metadata.namespace):
-            if self.may_select(each, pod.metadata.labels):
-                yield each
-
-    def _enqueue_all(self, sets: Iterable[R]) -> None:
-        for each in sets:
-            self.queue.add(key_of(each))
 
     def _soon(self, owner: R) -> None:
         """Looks at a set when more of its pods may have changed."""
@@ -214,11 +185,8 @@ class ReplicasController(Controller[Key], Generic[R]):
         pod = pod_of(owner.spec.template or PodTemplateSpec(), self.resource, owner)
 
         async def create(_: int) -> None:
-            try:
+            with ignoring(is_namespace_terminating):
                 await self._control.create(pod, owner)
-            except StatusError as error:
-                if not is_namespace_terminating(error):
-                    raise
 
         telling = asyncio.create_task(self._tell_meanwhile(key, owner), name=f"status of {'/'.join(key)}")
         try:
@@ -311,10 +279,9 @@ class ReplicasController(Controller[Key], Generic[R]):
     def _conditions(self, owner: R, active: int, error: Exception | None) -> list[Any]:
         """The conditions, of which ReplicaFailure says what was refused at first."""
         conditions: list[Any] = list(owner.status.conditions)
-        has_failed = any(each.type == "ReplicaFailure" for each in conditions)
         if error is None:
-            return [each for each in conditions if each.type != "ReplicaFailure"] if has_failed else conditions
-        if not has_failed:
+            return without_conditions(conditions, "ReplicaFailure")
+        if find_condition(conditions, "ReplicaFailure") is None:
             more = active - (owner.spec.replicas or 0)
             conditions.append(
                 self.condition(

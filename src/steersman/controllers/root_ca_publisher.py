@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.errors import is_already_exists, is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_namespace_terminating, is_not_found
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.codec.serializer import deep_copy
-from steersman.machinery.errors.status import StatusError
 
 NAME = "kube-root-ca.crt"
 _ANNOTATION = "kubernetes.io/description"
@@ -46,7 +45,7 @@ class RootCAPublisher(Controller[str]):
         if namespace is None or namespace.status.phase != "Active":
             return
         found = self._published.get(key, NAME)
-        try:
+        with ignoring(is_already_exists, is_not_found, is_namespace_terminating):
             if found is None:
                 metadata = ObjectMeta(name=NAME, namespace=key, annotations={_ANNOTATION: _DESCRIPTION})
                 await self.client.create(CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data))
@@ -55,6 +54,3 @@ class RootCAPublisher(Controller[str]):
                 changed.data = self._data
                 changed.metadata.annotations[_ANNOTATION] = _DESCRIPTION
                 await self.client.update(CONFIG_MAPS, changed)
-        except StatusError as error:
-            if not (is_already_exists(error) or is_not_found(error) or is_namespace_terminating(error)):
-                raise

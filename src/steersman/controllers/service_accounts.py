@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from steersman.api.core.v1 import Namespace, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.errors import is_already_exists, is_namespace_terminating
+from steersman.client.errors import ignoring, is_already_exists, is_namespace_terminating
 from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.machinery.errors.status import StatusError
 
 DEFAULT = "default"
 
@@ -38,8 +37,5 @@ class ServiceAccountsController(Controller[str]):
         if namespace is None or namespace.status.phase != "Active" or self._accounts.get(key, DEFAULT) is not None:
             return
         account = ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=key))
-        try:
+        with ignoring(is_already_exists, is_namespace_terminating):
             await self.client.create(SERVICE_ACCOUNTS, account)
-        except StatusError as error:
-            if not (is_already_exists(error) or is_namespace_terminating(error)):
-                raise

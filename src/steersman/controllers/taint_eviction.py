@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
@@ -13,8 +13,8 @@ from steersman.client.resources import NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import is_condition_true
 
 
 class TaintEvictionController(Controller[Key]):
@@ -105,15 +105,12 @@ class TaintEvictionController(Controller[Key]):
             message="Taint manager: deleting due to NoExecute taint",
             last_transition_time=times.now(),
         )
-        try:
+        with ignoring(is_not_found):
             pod = await self.client.get(PODS, name, namespace)
             condition.observed_generation = pod.metadata.generation
-            if not any(each.type == condition.type and each.status == "True" for each in pod.status.conditions):
+            if not is_condition_true(pod.status.conditions, condition.type):
                 await patch_pod_status(self.client, pod, {"conditions": [to_plain(condition)]})
             await self.client.delete(PODS, name, namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
         self._since.pop(key, None)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from steersman.api.batch.v1 import Job
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import JOBS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.machinery.errors.status import StatusError
+from steersman.controllers.job.state import finished
 from steersman.machinery.values import times
 
 
@@ -32,13 +31,8 @@ class TTLAfterFinishedController(Controller[Key]):
         if known is None or not self._has_expired(known):
             return
         namespace, name = key
-        try:
-            fresh = await self.client.get(JOBS, name, namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return
-            raise
-        if self._has_expired(fresh):
+        fresh = await self.client.find(JOBS, name, namespace)
+        if fresh is not None and self._has_expired(fresh):
             only = Preconditions(uid=fresh.metadata.uid)
             options = DeleteOptions(propagation_policy="Foreground", preconditions=only)
             await self.client.delete(JOBS, name, namespace, options)
@@ -59,7 +53,5 @@ def _expires(job: Job) -> int | None:
     seconds = job.spec.ttl_seconds_after_finished
     if seconds is None or job.metadata.deletion_timestamp:
         return None
-    for each in job.status.conditions:
-        if each.type in ("Complete", "Failed") and each.status == "True" and each.last_transition_time:
-            return times.unix(each.last_transition_time) + seconds
-    return None
+    end = finished(job)
+    return None if end is None or not end.last_transition_time else times.unix(end.last_transition_time) + seconds

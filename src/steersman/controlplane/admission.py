@@ -118,6 +118,11 @@ NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "Pod
 changes nothing on either side."""
 
 
+def plugin_names() -> list[str]:
+    """Return the names that `--enable-admission-plugins` takes, sorted."""
+    return sorted((*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)))
+
+
 def admission_chain(options: Options, server: Surroundings) -> Chain:
     """The plugins that are on: those of the default set and those enabled, without those disabled.
 

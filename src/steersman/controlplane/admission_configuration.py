@@ -9,37 +9,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import LevelVersion, Policy, level_of, minor_of
+from steersman.admission_plugins.quota import resource_quota
 from steersman.admission_plugins.quota.resource_quota import LimitedResource
-from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
+from steersman.api.apiserver import v1 as apiserver
+from steersman.api.scalars import Wire
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.codec.configuration import (
-    BOOL,
-    INT32,
-    RAW_EXTENSION,
-    STRING,
-    STRINGS,
+    Document,
+    Kinds,
     MissingKindError,
-    decode_document,
-    document_type,
-    list_type,
+    Nanoseconds,
     media_of,
-    struct_type,
+    read_document,
+    type_in_version,
 )
-from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
 from steersman.machinery.errors import field as fields
 from steersman.machinery.errors.field import FieldError, aggregate
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 from steersman.machinery.values.durations import format_duration
@@ -58,101 +55,86 @@ _SECOND: Final = 10**9
 _MILLISECOND: Final = 10**6
 _MINUTE: Final = 60 * _SECOND
 
-Kinds = Mapping[tuple[str, str], GoType]
+T = TypeVar("T", bound=Wire)
 
 
-def _admission_configuration(version: str) -> GoType:
-    members = {"name": STRING, "path": STRING, "configuration": RAW_EXTENSION}
-    plugin = struct_type(f"{version}.AdmissionPluginConfiguration", members)
-    return document_type(f"{version}.AdmissionConfiguration", {"plugins": list_type(plugin)})
+class _PodSecurityDefaults(Wire):
+    enforce: str = ""
+    enforce_version: str = msgspec.field(name="enforce-version", default="")
+    audit: str = ""
+    audit_version: str = msgspec.field(name="audit-version", default="")
+    warn: str = ""
+    warn_version: str = msgspec.field(name="warn-version", default="")
 
 
-def _pod_security_configuration(version: str) -> GoType:
-    modes = ("enforce", "enforce-version", "audit", "audit-version", "warn", "warn-version")
-    lists = ("usernames", "namespaces", "runtimeClasses")
-    return document_type(
-        f"{version}.PodSecurityConfiguration",
-        {
-            "defaults": struct_type(f"{version}.PodSecurityDefaults", dict.fromkeys(modes, STRING)),
-            "exemptions": struct_type(f"{version}.PodSecurityExemptions", dict.fromkeys(lists, STRINGS)),
-        },
-    )
+class _PodSecurityExemptions(Wire):
+    usernames: list[str] = []
+    namespaces: list[str] = []
+    runtime_classes: list[str] = []
 
 
-def _quota_configuration(version: str) -> GoType:
-    scopes = list_type(struct_of(ScopedResourceSelectorRequirement))
-    members = {"apiGroup": STRING, "resource": STRING, "matchContains": STRINGS, "matchScopes": scopes}
-    limited = list_type(struct_type(f"{version}.LimitedResource", members))
-    return document_type(f"{version}.Configuration", {"limitedResources": limited})
+class _PodSecurityConfiguration(Document):
+    defaults: _PodSecurityDefaults = msgspec.field(default_factory=_PodSecurityDefaults)
+    exemptions: _PodSecurityExemptions = msgspec.field(default_factory=_PodSecurityExemptions)
 
 
-def _toleration_configuration(version: str) -> GoType:
-    tolerations = list_type(struct_of(Toleration))
-    return document_type(f"{version}.Configuration", {"default": tolerations, "whitelist": tolerations})
+class _WebhookAdmissionV1Alpha1(Document):
+    kube_config_file: str = ""
 
 
-def _rate_limit_configuration(version: str) -> GoType:
-    members = {"type": STRING, "qps": INT32, "burst": INT32, "cacheSize": INT32}
-    members["type"] = GoType("string", f"{version}.LimitType")
-    limits = list_type(struct_type(f"{version}.Limit", members))
-    return document_type(f"{version}.Configuration", {"limits": limits})
+class _WebhookAdmission(_WebhookAdmissionV1Alpha1):
+    static_manifests_dir: str = ""
 
 
-_FILE: Final[Kinds] = {
-    ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"): _admission_configuration("v1"),
-    ("apiserver.k8s.io/v1alpha1", "AdmissionConfiguration"): _admission_configuration("v1alpha1"),
+class _MutatingAdmissionPolicyConfiguration(Document):
+    static_manifests_dir: str = ""
+
+
+class _ValidatingAdmissionPolicyConfiguration(_MutatingAdmissionPolicyConfiguration):
+    pass
+
+
+class _imagePolicyWebhookConfig(Wire):
+    kube_config_file: str = ""
+    allow_ttl: Nanoseconds = msgspec.field(name="allowTTL", default=0)
+    deny_ttl: Nanoseconds = msgspec.field(name="denyTTL", default=0)
+    retry_backoff: Nanoseconds = 0
+    default_allow: bool = False
+
+
+class _AdmissionConfig(Wire):
+    image_policy: _imagePolicyWebhookConfig = msgspec.field(default_factory=_imagePolicyWebhookConfig)
+
+
+_APISERVER: Final = "apiserver.config.k8s.io/v1"
+_FILE: Final = {
+    (_APISERVER, "AdmissionConfiguration"): apiserver.AdmissionConfiguration,
+    ("apiserver.k8s.io/v1alpha1", "AdmissionConfiguration"): apiserver.AdmissionConfiguration,
 }
-_POD_SECURITY: Final[Kinds] = {
-    (f"pod-security.admission.config.k8s.io/{version}", "PodSecurityConfiguration"): _pod_security_configuration(
-        version
-    )
+_POD_SECURITY: Final = {
+    (f"pod-security.admission.config.k8s.io/{version}", "PodSecurityConfiguration"): _PodSecurityConfiguration
     for version in ("v1", "v1beta1", "v1alpha1")
 }
-_RESOURCE_QUOTA: Final[Kinds] = {
-    ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"): _quota_configuration("v1"),
-    ("resourcequota.admission.k8s.io/v1beta1", "Configuration"): _quota_configuration("v1beta1"),
-    ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"): _quota_configuration("v1alpha1"),
+_RESOURCE_QUOTA: Final = {
+    (_APISERVER, "ResourceQuotaConfiguration"): resource_quota.Configuration,
+    ("resourcequota.admission.k8s.io/v1beta1", "Configuration"): resource_quota.Configuration,
+    ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"): resource_quota.Configuration,
 }
-_POD_TOLERATIONS: Final[Kinds] = {
-    ("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration"): _toleration_configuration("v1alpha1")
+_POD_TOLERATIONS: Final = {
+    ("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration"): pod_toleration_restriction.Configuration
 }
-_EVENT_RATE_LIMIT: Final[Kinds] = {
-    ("eventratelimit.admission.k8s.io/v1alpha1", "Configuration"): _rate_limit_configuration("v1alpha1")
+_EVENT_RATE_LIMIT: Final = {
+    ("eventratelimit.admission.k8s.io/v1alpha1", "Configuration"): event_rate_limit.Configuration
 }
-
-_WEBHOOKS: Final[Kinds] = {
-    ("apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"): document_type(
-        "v1.WebhookAdmission", {"kubeConfigFile": STRING, "staticManifestsDir": STRING}
-    ),
-    ("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"): document_type(
-        "v1alpha1.WebhookAdmission", {"kubeConfigFile": STRING}
-    ),
+_WEBHOOKS: Final[Kinds[_WebhookAdmissionV1Alpha1]] = {
+    (_APISERVER, "WebhookAdmissionConfiguration"): _WebhookAdmission,
+    ("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"): _WebhookAdmissionV1Alpha1,
 }
-
+_POLICIES: Final = {
+    (_APISERVER, each.__name__.removeprefix("_")): each
+    for each in (_MutatingAdmissionPolicyConfiguration, _ValidatingAdmissionPolicyConfiguration)
+}
 POLICY_PLUGINS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
-_POLICIES: Final[Kinds] = {
-    ("apiserver.config.k8s.io/v1", f"{name}Configuration"): document_type(
-        f"v1.{name}Configuration", {"staticManifestsDir": STRING}
-    )
-    for name in POLICY_PLUGINS
-}
-
-_DURATION: Final = GoType("int64", "time.Duration")
-_IMAGE_POLICY: Final = struct_type(
-    "imagepolicy.AdmissionConfig",
-    {
-        "imagePolicy": struct_type(
-            "imagepolicy.imagePolicyWebhookConfig",
-            {
-                "kubeConfigFile": STRING,
-                "allowTTL": _DURATION,
-                "denyTTL": _DURATION,
-                "retryBackoff": _DURATION,
-                "defaultAllow": BOOL,
-            },
-        )
-    },
-)
 
 _NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
 _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
@@ -193,40 +175,33 @@ class AdmissionConfiguration(Struct, frozen=True):
         document = self.document("PodSecurity")
         if not document:
             return pod_security.UNCONFIGURED
-        plain = _decode("PodSecurity", document, _POD_SECURITY)
-        defaults, exemptions = plain.get("defaults", {}), plain.get("exemptions", {})
+        given = _decode("PodSecurity", document, _POD_SECURITY)
+        exemptions = given.exemptions
         failed = 'failed to apply admission: failed to initialize admission plugin "PodSecurity": PodSecurity'
         wrong: list[str] = []
-        enforce, audit, warn = (_level_version(defaults, mode, wrong) for mode in ("enforce", "audit", "warn"))
+        enforce, audit, warn = (_level_version(given.defaults, mode, wrong) for mode in ("enforce", "audit", "warn"))
         if wrong:
             raise OptionsError(f"{failed} configuration error: {wrong[0] if len(wrong) == 1 else _listed(wrong)}")
         if errors := tuple(_check_exemptions(exemptions)):
             raise OptionsError(f"{failed} invalid: {aggregate(errors)}")
-        usernames, namespaces, classes = (
-            frozenset(exemptions.get(name) or ()) for name in ("usernames", "namespaces", "runtimeClasses")
+        return pod_security.Configuration(
+            Policy(enforce, audit, warn),
+            frozenset(exemptions.usernames),
+            frozenset(exemptions.namespaces),
+            frozenset(exemptions.runtime_classes),
         )
-        return pod_security.Configuration(Policy(enforce, audit, warn), usernames, namespaces, classes)
 
     def resource_quota(self) -> tuple[LimitedResource, ...]:
         """ResourceQuotaConfiguration."""
         document = self.document("ResourceQuota")
         if document is None:
             return ()
-        limited = _decode("ResourceQuota", document, _RESOURCE_QUOTA).get("limitedResources") or ()
+        limited = _decode("ResourceQuota", document, _RESOURCE_QUOTA).limited_resources
         path = fields.Path("limitedResources")
-        errors = [
-            fields.required(path[index] / "resource") for index, each in enumerate(limited) if not each.get("resource")
-        ]
+        errors = [fields.required(path[index] / "resource") for index, each in enumerate(limited) if not each.resource]
         if errors:
             raise _bad_init("ResourceQuota", aggregate(errors))
-        return tuple(
-            LimitedResource(
-                GroupResource(each.get("apiGroup", ""), each["resource"]),
-                tuple(each.get("matchContains") or ()),
-                tuple(from_plain(list[ScopedResourceSelectorRequirement], each.get("matchScopes") or [])),
-            )
-            for each in limited
-        )
+        return tuple(limited)
 
     def pod_node_selector(self) -> dict[str, str]:
         """podNodeSelectorPluginConfig. It has no kind, and of what cannot be read nothing is said, as upstream."""
@@ -243,22 +218,21 @@ class AdmissionConfiguration(Struct, frozen=True):
             raise _bad_init(name, "no config specified")
         try:
             media = media_of(document)
-            plain = decode_as(_IMAGE_POLICY, document, media, want_strict=False).obj or {}
+            plain = decode_as(type_in_version(_AdmissionConfig, "imagepolicy"), document, media, want_strict=False).obj
         except DecodeError as error:
             where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
             raise _bad_init(name, f"{where}{error}") from None
-        given = plain.get("imagePolicy", {})
+        given = from_plain(_AdmissionConfig, plain or {}).image_policy
         try:
-            backoff = _duration(given.get("retryBackoff", 0), _MILLISECOND, (1, 5 * _MINUTE), _SECOND // 2)
-            allow = _duration(given.get("allowTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 5 * _MINUTE)
-            deny = _duration(given.get("denyTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 30 * _SECOND)
-            path = given.get("kubeConfigFile", "")
-            if not path:
+            backoff = _duration(given.retry_backoff, _MILLISECOND, (1, 5 * _MINUTE), _SECOND // 2)
+            allow = _duration(given.allow_ttl, _SECOND, (_SECOND, 30 * _MINUTE), 5 * _MINUTE)
+            deny = _duration(given.deny_ttl, _SECOND, (_SECOND, 30 * _MINUTE), 30 * _SECOND)
+            if not given.kube_config_file:
                 raise KubeconfigError(NO_CONFIGURATION)
-            endpoint = load_kubeconfig(Path(path))
+            endpoint = load_kubeconfig(Path(given.kube_config_file))
         except ValueError as error:
             raise _bad_init(name, error) from None
-        settings = image_policy_webhook.Settings(allow, deny, given.get("defaultAllow", False))
+        settings = image_policy_webhook.Settings(allow, deny, given.default_allow)
         return image_policy_webhook.Configuration(endpoint, backoff, settings)
 
     def mutating_webhooks(self) -> Callable[[str], Login]:
@@ -274,10 +248,11 @@ class AdmissionConfiguration(Struct, frozen=True):
         if not document:
             return lambda host: ANONYMOUS
         given = _decode(name, document, _WEBHOOKS)
-        path = given.get("kubeConfigFile", "")
+        path = given.kube_config_file
         if path and not path.startswith("/"):
             raise _bad_init(name, fields.invalid(fields.Path("kubeConfigFile"), path, "must be an absolute file path"))
-        _check_manifests(name, given)
+        if isinstance(given, _WebhookAdmission):
+            _check_manifests(name, given.static_manifests_dir)
         if not path:
             return lambda host: ANONYMOUS
         try:
@@ -291,9 +266,9 @@ class AdmissionConfiguration(Struct, frozen=True):
         if document is None:
             return
         given = _decode(name, document, _POLICIES)
-        if given["kind"] != f"{name}Configuration":
-            raise _bad_init(name, f"unexpected type: *policyconfig.{given['kind']}")
-        _check_manifests(name, given)
+        if given.kind != f"{name}Configuration":
+            raise _bad_init(name, f"unexpected type: *policyconfig.{given.kind}")
+        _check_manifests(name, given.static_manifests_dir)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """The configuration of PodTolerationRestriction."""
@@ -301,32 +276,26 @@ class AdmissionConfiguration(Struct, frozen=True):
         document = self.document(name)
         if document is None:
             return pod_toleration_restriction.UNCONFIGURED
-        plain = _decode(name, document, _POD_TOLERATIONS, strict=False)
-        default, whitelist = (from_plain(list[Toleration], plain.get(each) or []) for each in ("default", "whitelist"))
+        given = _decode(name, document, _POD_TOLERATIONS, strict=False)
         path, options = fields.Path("podtolerationrestriction"), PodValidationOptions()
         errors = [
-            *validate_tolerations(default, path / "default", options),
-            *validate_tolerations(whitelist, path / "whitelist", options),
+            *validate_tolerations(given.default, path / "default", options),
+            *validate_tolerations(given.whitelist, path / "whitelist", options),
         ]
         if errors:
             raise _bad_init(name, f"invalid config: [{' '.join(map(str, errors))}]")
-        return pod_toleration_restriction.Configuration(tuple(default), tuple(whitelist))
+        return given
 
     def event_rate_limits(self) -> tuple[Limit, ...]:
         """The configuration of EventRateLimit, which must have one."""
         name = "EventRateLimit"
         document = self.document(name)
-        limits: list[dict[str, Any]] | None = None
+        limits = None
         if document is not None:
-            limits = _decode(name, document, _EVENT_RATE_LIMIT, strict=False).get("limits")
+            limits = _decode(name, document, _EVENT_RATE_LIMIT, strict=False).limits
         if errors := tuple(_check_limits(limits)):
             raise _bad_init(name, aggregate(errors))
-        return tuple(
-            Limit(
-                each["type"], each["qps"], each["burst"], each.get("cacheSize") or event_rate_limit.DEFAULT_CACHE_SIZE
-            )
-            for each in limits or ()
-        )
+        return tuple(limits or ())
 
 
 def _read_file(path: Path) -> dict[str, bytes | Path]:
@@ -338,23 +307,20 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
             f"unable to read admission control configuration from {fields.quote(str(path))} [{error.strerror or error}]"
         ) from None
     try:
-        _, plain = decode_document(data, _FILE)
+        plugins = read_document(data, _FILE).plugins or ()
     except MissingKindError:
         legacy = _legacy(data)
         if not legacy:
             raise
         return dict.fromkeys(legacy, path)
     found: dict[str, bytes | Path | None] = {}
-    for each in plain.get("plugins") or ():
-        name = each.get("name", "")
-        if name in found:
+    for each in plugins:
+        if each.name in found:
             continue  # the first one counts
-        if (configuration := each.get("configuration")) is not None:
-            found[name] = bytes(configuration)
-        elif each.get("path"):
-            found[name] = path.absolute().parent / each["path"]
+        if each.configuration is not None:
+            found[each.name] = bytes(each.configuration)
         else:
-            found[name] = None
+            found[each.name] = path.absolute().parent / each.path if each.path else None
     return {name: given for name, given in found.items() if given is not None}
 
 
@@ -368,17 +334,17 @@ def _bad_init(plugin: str, why: object) -> OptionsError:
     return OptionsError(f"failed to apply admission: couldn't init admission plugin {fields.quote(plugin)}: {why}")
 
 
-def _check_manifests(plugin: str, given: Mapping[str, Any]) -> None:
+def _check_manifests(plugin: str, folder: str) -> None:
     """Raises OptionsError for a folder of objects, which upstream reads behind a feature gate that is off."""
     path = fields.Path("staticManifestsDir")
-    if given.get("staticManifestsDir"):
+    if folder:
         gate = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
         raise _bad_init(plugin, fields.forbidden(path, gate))
 
 
-def _decode(plugin: str, document: bytes, kinds: Kinds, *, strict: bool = True) -> dict[str, Any]:
+def _decode(plugin: str, document: bytes, kinds: Kinds[T], *, strict: bool = True) -> T:
     try:
-        return decode_document(document, kinds, strict=strict)[1]
+        return read_document(document, kinds, strict=strict)
     except DecodeError as error:
         raise _bad_init(plugin, error) from None
 
@@ -399,29 +365,32 @@ def _duration(value: int, scale: int, bounds: tuple[int, int], default: int) -> 
     return nanoseconds / _SECOND
 
 
-def _level_version(defaults: dict[str, str], mode: str, wrong: list[str]) -> LevelVersion:
+def _level_version(defaults: _PodSecurityDefaults, mode: str, wrong: list[str]) -> LevelVersion:
     """The level and version of a mode, which without a word are privileged and latest. Adds to `wrong`."""
     unset = LevelVersion("privileged", minor_of("latest"))
     level, minor = unset
     try:
-        level = level_of(defaults.get(mode) or unset.level)
+        level = level_of(getattr(defaults, mode) or unset.level)
     except ValueError as error:
         wrong.append(f"{mode}: {error}")
     try:
-        minor = minor_of(defaults.get(f"{mode}-version") or "latest")
+        minor = minor_of(getattr(defaults, f"{mode}_version") or "latest")
     except ValueError as error:
         wrong.append(f"{mode}-version: {error}")
     return LevelVersion(level, minor)
 
 
-def _check_exemptions(exemptions: dict[str, list[str]]) -> Iterator[FieldError]:
+def _check_exemptions(exemptions: _PodSecurityExemptions) -> Iterator[FieldError]:
     def not_empty(name: str) -> list[str]:
         return [] if name else ["username must not be empty"]
 
-    checks = {"namespaces": is_dns1123_label, "runtimeClasses": is_dns1123_subdomain, "usernames": not_empty}
-    for key, check in checks.items():
+    for key, names, check in (
+        ("namespaces", exemptions.namespaces, is_dns1123_label),
+        ("runtimeClasses", exemptions.runtime_classes, is_dns1123_subdomain),
+        ("usernames", exemptions.usernames, not_empty),
+    ):
         seen: set[str] = set()
-        for index, name in enumerate(exemptions.get(key) or ()):
+        for index, name in enumerate(names):
             path = fields.Path("exemptions", key)[index]
             if faults := check(name):
                 yield fields.invalid(path, name, ", ".join(faults))
@@ -430,20 +399,19 @@ def _check_exemptions(exemptions: dict[str, list[str]]) -> Iterator[FieldError]:
             seen.add(name)
 
 
-def _check_limits(limits: list[dict[str, Any]] | None) -> Iterator[FieldError]:
+def _check_limits(limits: list[Limit] | None) -> Iterator[FieldError]:
     path = fields.Path("limits")
     if not limits:
         yield fields.invalid(path, limits, "must not be empty")
     for index, each in enumerate(limits or ()):
         here = path[index]
-        type_ = each.get("type", "")
-        if type_ not in event_rate_limit.KEYS:
-            yield fields.not_supported(here / "type", type_, event_rate_limit.KEYS)
-        for key in ("burst", "qps"):
-            if each.get(key, 0) <= 0:
-                yield fields.invalid(here / key, each.get(key, 0), "must be positive")
-        if type_ != event_rate_limit.SERVER and each.get("cacheSize", 0) < 0:
-            yield fields.invalid(here / "cacheSize", each["cacheSize"], "must not be negative")
+        if each.type not in event_rate_limit.KEYS:
+            yield fields.not_supported(here / "type", each.type, event_rate_limit.KEYS)
+        for key, value in (("burst", each.burst), ("qps", each.qps)):
+            if value <= 0:
+                yield fields.invalid(here / key, value, "must be positive")
+        if each.type != event_rate_limit.SERVER and each.cache_size < 0:
+            yield fields.invalid(here / "cacheSize", each.cache_size, "must not be negative")
 
 
 def _node_selectors(document: bytes) -> dict[str, str]:

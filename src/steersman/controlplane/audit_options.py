@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, fields
+from typing import Final, Literal
 
+from steersman.controlplane.flag_readers import OneOf, boolean, decimal, integer, seconds
+from steersman.controlplane.flags import AUDITING
 from steersman.machinery.errors.field import quote
 from steersman.machinery.identity.schema import GroupVersionError, parse_group_version
 
@@ -17,70 +19,77 @@ _MODES: Final = (BATCH, BLOCKING, BLOCKING_STRICT)
 _FORMATS: Final = ("legacy", "json")
 _VERSION: Final = "audit.k8s.io/v1"
 
+_MODE: Final = (OneOf(*_MODES, may_be_empty=True), "batch, blocking or blocking-strict")
+_BUFFER_SIZE: Final = (integer, "events that may wait, in batch mode")
+_MAX_SIZE: Final = (integer, "events of a batch")
+_MAX_WAIT: Final = (seconds, "longest wait for a batch that is not full")
+_THROTTLE: Final = (boolean, "bound the batches")
+_QPS: Final = (decimal, "batches a second on average")
+_BURST: Final = (integer, "batches at once after a rest")
+_TRUNCATE: Final = (boolean, "leave objects out of long events")
+_BATCH_BYTES: Final = (integer, "bytes of a batch")
+_EVENT_BYTES: Final = (integer, "bytes of an event")
+_EVENTS: Final = (str, "version of events: audit.k8s.io/v1")
+
 
 @dataclass(slots=True, kw_only=True)
 class AuditOptions:
     """Field names are the flags' names; times are in seconds."""
 
-    audit_policy_file: str = ""
-    audit_log_path: str = ""
-    audit_log_maxage: int = 366
-    audit_log_maxbackup: int = 100
-    audit_log_maxsize: int = 100
-    audit_log_format: str = "json"
-    audit_log_compress: bool = False
-    audit_log_version: str = _VERSION
-    audit_log_mode: str = BLOCKING
-    audit_log_batch_buffer_size: int = 10_000
-    audit_log_batch_max_size: int = 1
-    audit_log_batch_max_wait: float = 0.0
-    audit_log_batch_throttle_enable: bool = False
-    audit_log_batch_throttle_qps: float = 0.0
-    audit_log_batch_throttle_burst: int = 0
-    audit_log_truncate_enabled: bool = False
-    audit_log_truncate_max_batch_size: int = 10 << 20
-    audit_log_truncate_max_event_size: int = 100 << 10
-    audit_webhook_config_file: str = ""
-    audit_webhook_initial_backoff: float = BACKOFF
-    audit_webhook_batch_initial_backoff: float = BACKOFF
-    audit_webhook_version: str = _VERSION
-    audit_webhook_mode: str = BATCH
-    audit_webhook_batch_buffer_size: int = 10_000
-    audit_webhook_batch_max_size: int = 400
-    audit_webhook_batch_max_wait: float = 30.0
-    audit_webhook_batch_throttle_enable: bool = True
-    audit_webhook_batch_throttle_qps: float = 10.0
-    audit_webhook_batch_throttle_burst: int = 15
-    audit_webhook_truncate_enabled: bool = False
-    audit_webhook_truncate_max_batch_size: int = 10 << 20
-    audit_webhook_truncate_max_event_size: int = 100 << 10
-
-
-DURATIONS: Final = (
-    "audit_log_batch_max_wait",
-    "audit_webhook_batch_max_wait",
-    "audit_webhook_initial_backoff",
-    "audit_webhook_batch_initial_backoff",
-)
-"""Options in seconds whose flags are durations."""
+    audit_policy_file: str = AUDITING("", str, "what is recorded of which requests, a Policy")
+    audit_log_path: str = AUDITING("", str, "file of events, - for the standard output")
+    audit_log_maxage: int = AUDITING(366, integer, "days that old files are kept, 0 for ever")
+    audit_log_maxbackup: int = AUDITING(100, integer, "old files that are kept, 0 for all")
+    audit_log_maxsize: int = AUDITING(100, integer, "MiB of a file, 0 for any")
+    audit_log_format: str = AUDITING(
+        "json", OneOf("json", "legacy", may_be_empty=True), "json or legacy, lines of text"
+    )
+    audit_log_compress: bool = AUDITING(False, boolean, "compress old files")
+    audit_log_mode: str = AUDITING(BLOCKING, *_MODE)
+    audit_log_batch_buffer_size: int = AUDITING(10_000, *_BUFFER_SIZE)
+    audit_log_batch_max_size: int = AUDITING(1, *_MAX_SIZE)
+    audit_log_batch_max_wait: float = AUDITING(0.0, *_MAX_WAIT)
+    audit_log_batch_throttle_enable: bool = AUDITING(False, *_THROTTLE)
+    audit_log_batch_throttle_qps: float = AUDITING(0.0, *_QPS)
+    audit_log_batch_throttle_burst: int = AUDITING(0, *_BURST)
+    audit_log_truncate_enabled: bool = AUDITING(False, *_TRUNCATE)
+    audit_log_truncate_max_batch_size: int = AUDITING(10 << 20, *_BATCH_BYTES)
+    audit_log_truncate_max_event_size: int = AUDITING(100 << 10, *_EVENT_BYTES)
+    audit_log_version: str = AUDITING(_VERSION, *_EVENTS, values=(_VERSION,))
+    audit_webhook_config_file: str = AUDITING("", str, "kubeconfig of who is sent events")
+    audit_webhook_initial_backoff: float = AUDITING(BACKOFF, seconds, "wait before a second attempt")
+    audit_webhook_batch_initial_backoff: float = AUDITING(
+        BACKOFF, seconds, "old name of --audit-webhook-initial-backoff"
+    )
+    audit_webhook_mode: str = AUDITING(BATCH, *_MODE)
+    audit_webhook_batch_buffer_size: int = AUDITING(10_000, *_BUFFER_SIZE)
+    audit_webhook_batch_max_size: int = AUDITING(400, *_MAX_SIZE)
+    audit_webhook_batch_max_wait: float = AUDITING(30.0, *_MAX_WAIT)
+    audit_webhook_batch_throttle_enable: bool = AUDITING(True, *_THROTTLE)
+    audit_webhook_batch_throttle_qps: float = AUDITING(10.0, *_QPS)
+    audit_webhook_batch_throttle_burst: int = AUDITING(15, *_BURST)
+    audit_webhook_truncate_enabled: bool = AUDITING(False, *_TRUNCATE)
+    audit_webhook_truncate_max_batch_size: int = AUDITING(10 << 20, *_BATCH_BYTES)
+    audit_webhook_truncate_max_event_size: int = AUDITING(100 << 10, *_EVENT_BYTES)
+    audit_webhook_version: str = AUDITING(_VERSION, *_EVENTS, values=(_VERSION,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """What the flags of both backends have in common."""
+    """What the flags of both backends have in common; field names are the ends of the flags' names."""
 
     plugin: str
     version: str
     mode: str
-    buffer_size: int
-    max_size: int
-    max_wait: float
-    throttle: bool
-    qps: float
-    burst: int
-    truncate: bool
-    max_batch_bytes: int
-    max_event_bytes: int
+    batch_buffer_size: int
+    batch_max_size: int
+    batch_max_wait: float
+    batch_throttle_enable: bool
+    batch_throttle_qps: float
+    batch_throttle_burst: int
+    truncate_enabled: bool
+    truncate_max_batch_size: int
+    truncate_max_event_size: int
 
 
 def webhook_backoff(options: AuditOptions) -> float:
@@ -91,25 +100,9 @@ def webhook_backoff(options: AuditOptions) -> float:
 
 
 def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) -> BackendOptions:
-    """Those of one backend."""
-
-    def given(name: str) -> Any:
-        return getattr(options, f"audit_{plugin}_{name}")
-
-    return BackendOptions(
-        plugin=plugin,
-        version=given("version"),
-        mode=given("mode"),
-        buffer_size=given("batch_buffer_size"),
-        max_size=given("batch_max_size"),
-        max_wait=given("batch_max_wait"),
-        throttle=given("batch_throttle_enable"),
-        qps=given("batch_throttle_qps"),
-        burst=given("batch_throttle_burst"),
-        truncate=given("truncate_enabled"),
-        max_batch_bytes=given("truncate_max_batch_size"),
-        max_event_bytes=given("truncate_max_event_size"),
-    )
+    """Return the options of one backend."""
+    names = (each.name for each in fields(BackendOptions) if each.name != "plugin")
+    return BackendOptions(plugin=plugin, **{name: getattr(options, f"audit_{plugin}_{name}") for name in names})
 
 
 def wrong_with(options: AuditOptions) -> Iterator[str]:
@@ -131,7 +124,7 @@ def _wrong_with_backend(options: BackendOptions) -> Iterator[str]:
     batching = next(_wrong_with_batching(options), "")
     if batching:
         yield batching
-    event, batch = options.max_event_bytes, options.max_batch_bytes
+    event, batch = options.truncate_max_event_size, options.truncate_max_batch_size
     if event <= 0:
         yield f"invalid audit truncate {options.plugin} max event size {event}, must be a positive number"
     elif batch < event:
@@ -154,11 +147,11 @@ def _wrong_with_batching(options: BackendOptions) -> Iterator[str]:
         yield f"invalid audit {plugin} mode {options.mode}, allowed modes are {quote(','.join(_MODES))}"
     if options.mode != BATCH:
         return
-    if options.buffer_size <= 0:
-        yield f"invalid audit batch {plugin} buffer size {options.buffer_size}, must be a positive number"
-    if options.max_size <= 0:
-        yield f"invalid audit batch {plugin} max batch size {options.max_size}, must be a positive number"
-    if options.throttle and options.qps <= 0:
-        yield f"invalid audit batch {plugin} throttle QPS {options.qps:g}, must be a positive number"
-    if options.throttle and options.burst <= 0:
-        yield f"invalid audit batch {plugin} throttle burst {options.burst}, must be a positive number"
+    if options.batch_buffer_size <= 0:
+        yield f"invalid audit batch {plugin} buffer size {options.batch_buffer_size}, must be a positive number"
+    if options.batch_max_size <= 0:
+        yield f"invalid audit batch {plugin} max batch size {options.batch_max_size}, must be a positive number"
+    if options.batch_throttle_enable and options.batch_throttle_qps <= 0:
+        yield f"invalid audit batch {plugin} throttle QPS {options.batch_throttle_qps:g}, must be a positive number"
+    if options.batch_throttle_enable and options.batch_throttle_burst <= 0:
+        yield f"invalid audit batch {plugin} throttle burst {options.batch_throttle_burst}, must be a positive number"

@@ -117,21 +117,21 @@ def _wrapped(backend: Backend, options: BackendOptions, errors: Errors) -> Backe
         backend = IgnoringErrors(backend, in_order=isinstance(backend, LogBackend))
     elif options.mode == BATCH:
         backend = _batched(backend, options, errors)
-    if options.truncate:
-        backend = Truncating(backend, Sizes(options.max_event_bytes, options.max_batch_bytes), errors)
+    if options.truncate_enabled:
+        backend = Truncating(backend, Sizes(options.truncate_max_event_size, options.truncate_max_batch_size), errors)
     return backend
 
 
 def _batched(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
-    if isinstance(backend, LogBackend) and options.max_size == 1 and not options.throttle:
-        return Queued(backend, options.buffer_size, errors)
+    if isinstance(backend, LogBackend) and options.batch_max_size == 1 and not options.batch_throttle_enable:
+        return Queued(backend, options.batch_buffer_size, errors)
     batching = Batching(
-        buffer_size=options.buffer_size,
-        max_size=options.max_size,
-        max_wait=options.max_wait,
-        throttle=options.throttle,
-        qps=options.qps,
-        burst=options.burst,
+        buffer_size=options.batch_buffer_size,
+        max_size=options.batch_max_size,
+        max_wait=options.batch_max_wait,
+        throttle=options.batch_throttle_enable,
+        qps=options.batch_throttle_qps,
+        burst=options.batch_throttle_burst,
         side_by_side=not isinstance(backend, LogBackend),
     )
     return Buffered(backend, batching, errors)

@@ -39,7 +39,7 @@ from steersman.server.certificates import CertificateFiles
 from steersman.store.storage_errors import StorageNotReady
 
 if TYPE_CHECKING:
-    from steersman.authentication.jwt.configuration import AnonymousConfiguration
+    from steersman.api.apiserver.v1 import AnonymousAuthConfig
     from steersman.controlplane.jwt_authentication import JWTAuthentication
 
 logger = logging.getLogger(__name__)
@@ -272,7 +272,7 @@ def authenticator(
     tokens: TokenAuthenticator,
     files: CertificateFiles,
     registry: Registry,
-    anonymous: AnonymousConfiguration | None = None,
+    anonymous: AnonymousAuthConfig | None = None,
 ) -> Authenticator:
     """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
 
@@ -301,7 +301,7 @@ def authenticator(
     return UnionAuthenticator(found, _anonymous(options, anonymous))
 
 
-def _anonymous(options: Options, configured: AnonymousConfiguration | None) -> Authenticator | None:
+def _anonymous(options: Options, configured: AnonymousAuthConfig | None) -> Authenticator | None:
     if configured is None:
         return AnonymousAuthenticator() if options.lets_anonymous_in else None
     return AnonymousAuthenticator([each.path for each in configured.conditions]) if configured.enabled else None

@@ -9,15 +9,21 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
-
+from steersman.api.apiserver.v1beta1 import (
+    Connection,
+    EgressSelection,
+    EgressSelectorConfiguration,
+    TCPTransport,
+    TLSConfig,
+    Transport,
+    UDSTransport,
+)
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.codec.configuration import STRING, decode_document, document_type, list_type, struct_type
+from steersman.machinery.codec.configuration import read_document
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Verbatim, go_json, quote
@@ -30,7 +36,6 @@ from steersman.net.client.egress import Dial, Egress
 from steersman.net.client.http_connect import HTTPConnect, SocketProxy, TLSProxy, TunnelEvents, direct
 from steersman.net.client.tls import HTTP1, client_context
 
-_KIND: Final = "EgressSelectorConfiguration"
 _NAMES: Final = ("cluster", "controlplane", "etcd")
 _OLD_NAMES: Final = {"master": "controlplane"}
 _DIRECT, _HTTP_CONNECT, _GRPC = "Direct", "HTTPConnect", "GRPC"
@@ -38,53 +43,10 @@ _PATH: Final = field.Path("service", "connection")
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 2.5, 12.5)
 
 
-class _TLS(msgspec.Struct, frozen=True, kw_only=True):
-    """Files, and whom TLS is spoken with."""
-
-    ca_bundle: str = msgspec.field(name="caBundle", default="")
-    client_key: str = msgspec.field(name="clientKey", default="")
-    client_cert: str = msgspec.field(name="clientCert", default="")
-    server_name: str = msgspec.field(name="tlsServerName", default="")
-
-
-class _TCP(msgspec.Struct, frozen=True, kw_only=True):
-    url: str = ""
-    tls: _TLS | None = msgspec.field(name="tlsConfig", default=None)
-
-
-class _UnixSocket(msgspec.Struct, frozen=True, kw_only=True):
-    name: str = msgspec.field(name="udsName", default="")
-
-
-class _Transport(msgspec.Struct, frozen=True, kw_only=True):
-    tcp: _TCP | None = None
-    uds: _UnixSocket | None = None
-
-
-class _Connection(msgspec.Struct, frozen=True, kw_only=True):
-    protocol: str = msgspec.field(name="proxyProtocol", default="")
-    transport: _Transport | None = None
-
-
-class _Selection(msgspec.Struct, frozen=True, kw_only=True):
-    name: str = ""
-    connection: _Connection = _Connection()
-
-
-def _document(version: str) -> Any:
-    def struct(shown: str, /, **members: Any) -> Any:
-        return struct_type(f"{version}.{shown}", members)
-
-    tls = struct("TLSConfig", **dict.fromkeys(("caBundle", "clientKey", "clientCert", "tlsServerName"), STRING))
-    tcp = struct("TCPTransport", url=STRING, tlsConfig=replace(tls, pointer=True))
-    uds = struct("UDSTransport", udsName=STRING)
-    transport = struct("Transport", tcp=replace(tcp, pointer=True), uds=replace(uds, pointer=True))
-    connection = struct("Connection", proxyProtocol=STRING, transport=replace(transport, pointer=True))
-    selection = struct("EgressSelection", name=STRING, connection=connection)
-    return document_type(f"{version}.{_KIND}", {"egressSelections": list_type(selection)})
-
-
-_KINDS: Final = {(f"apiserver.k8s.io/{version}", _KIND): _document(version) for version in ("v1beta1", "v1alpha1")}
+_KINDS: Final = {
+    (f"apiserver.k8s.io/{version}", "EgressSelectorConfiguration"): EgressSelectorConfiguration
+    for version in ("v1beta1", "v1alpha1")
+}
 
 
 def egress_of(path: str, registry: Registry) -> Egress:
@@ -106,7 +68,7 @@ def egress_of(path: str, registry: Registry) -> Egress:
     return Egress(dials.get("cluster"), dials.get("controlplane"), is_given=bool(selections))
 
 
-def _read(path: str) -> list[_Selection]:
+def _read(path: str) -> list[EgressSelection]:
     """Raises OptionsError."""
     failed = "failed to read egress selector config: "
     try:
@@ -115,30 +77,26 @@ def _read(path: str) -> list[_Selection]:
         why = f"open {path}: {reason(error)}" if error.errno else error
         raise OptionsError(f"{failed}unable to read egress selector configuration from {quote(path)} [{why}]") from None
     try:
-        return _parsed(data)
+        selections = read_document(data, _KINDS).egress_selections or []
     except DecodeError as error:
         raise OptionsError(f"{failed}{error}") from None
-
-
-def _parsed(data: bytes) -> list[_Selection]:
-    """Raises DecodeError."""
-    _, found = decode_document(data, _KINDS)
-    given = msgspec.convert(found.get("egressSelections") or [], list[_Selection])
-    return [msgspec.structs.replace(each, name=_OLD_NAMES.get(each.name, each.name)) for each in given]
+    for each in selections:
+        each.name = _OLD_NAMES.get(each.name, each.name)
+    return selections
 
 
 # What may be wrong
 
 
-def _connection_errors(selections: list[_Selection]) -> Iterator[FieldError]:
+def _connection_errors(selections: list[EgressSelection]) -> Iterator[FieldError]:
     for each in selections:
         connection, transport = each.connection, each.connection.transport
-        match connection.protocol:
+        match connection.proxy_protocol:
             case "Direct":
                 if transport is not None:
                     yield field.invalid(_PATH / "transport", "direct", "config must be absent for direct connect")
             case "HTTPConnect" | "GRPC" if transport is None:
-                yield field.required(_PATH / "transport", f"transport must be set for {connection.protocol}")
+                yield field.required(_PATH / "transport", f"transport must be set for {connection.proxy_protocol}")
             case "HTTPConnect":
                 assert transport is not None
                 yield from _http_connect_errors(transport)
@@ -149,10 +107,12 @@ def _connection_errors(selections: list[_Selection]) -> Iterator[FieldError]:
                 else:
                     yield from _socket_errors(transport.uds)
             case _:
-                yield field.not_supported(_PATH / "protocol", connection.protocol, (_DIRECT, _HTTP_CONNECT, _GRPC))
+                yield field.not_supported(
+                    _PATH / "protocol", connection.proxy_protocol, (_DIRECT, _HTTP_CONNECT, _GRPC)
+                )
 
 
-def _http_connect_errors(transport: _Transport) -> Iterator[FieldError]:
+def _http_connect_errors(transport: Transport) -> Iterator[FieldError]:
     tcp, uds = transport.tcp, transport.uds
     if tcp is not None and uds is not None:
         yield field.invalid(_PATH / "tcp", Verbatim(_shown(tcp)), "TCP and UDS cannot both be set")
@@ -164,34 +124,38 @@ def _http_connect_errors(transport: _Transport) -> Iterator[FieldError]:
         yield field.required(_PATH / "tcp", "One of TCP or UDS must be set")
 
 
-def _shown(tcp: _TCP) -> str:
+def _shown(tcp: TCPTransport) -> str:
     """As Go prints the internal type."""
-    tls = "null"
-    if tcp.tls is not None:
-        names = {"CABundle": tcp.tls.ca_bundle, "ClientKey": tcp.tls.client_key, "ClientCert": tcp.tls.client_cert}
-        members = names | {"TLSServerName": tcp.tls.server_name}
+    tls, given = "null", tcp.tls_config
+    if given is not None:
+        members = {
+            "CABundle": given.ca_bundle,
+            "ClientKey": given.client_key,
+            "ClientCert": given.client_cert,
+            "TLSServerName": given.tls_server_name,
+        }
         tls = "{" + ",".join(f'"{name}":{go_json(value)}' for name, value in members.items()) + "}"
     return f'{{"URL":{go_json(tcp.url)},"TLSConfig":{tls}}}'
 
 
-def _socket_errors(uds: _UnixSocket) -> Iterator[FieldError]:
-    if not uds.name:
+def _socket_errors(uds: UDSTransport) -> Iterator[FieldError]:
+    if not uds.uds_name:
         yield field.invalid(_PATH / "udsName", "nil", "must be present for UDS connections")
 
 
-def _tcp_errors(tcp: _TCP) -> Iterator[FieldError]:
+def _tcp_errors(tcp: TCPTransport) -> Iterator[FieldError]:
     if tcp.url.startswith("https://"):
-        if tcp.tls is None:
+        if tcp.tls_config is None:
             yield field.required(_PATH / "tlsConfig", "TLSConfig must be present when using HTTPS")
         else:
-            yield from _tls_errors(tcp.tls)
+            yield from _tls_errors(tcp.tls_config)
     elif not tcp.url.startswith("http://"):
         yield field.invalid(_PATH / "url", tcp.url, "supported connection protocols are http:// and https://")
-    elif tcp.tls is not None:
+    elif tcp.tls_config is not None:
         yield field.invalid(_PATH / "tlsConfig", "nil", "config must not be present when using HTTP")
 
 
-def _tls_errors(tls: _TLS) -> Iterator[FieldError]:
+def _tls_errors(tls: TLSConfig) -> Iterator[FieldError]:
     path = _PATH / "tlsConfig"
     if tls.ca_bundle and not os.path.exists(tls.ca_bundle):
         yield field.invalid(path / "caBundle", tls.ca_bundle, "TLS config ca bundle does not exist")
@@ -205,7 +169,7 @@ def _tls_errors(tls: _TLS) -> Iterator[FieldError]:
             yield field.invalid(path / name, file, f"TLS client {what} does not exist")
 
 
-def _name_errors(selections: list[_Selection]) -> Iterator[FieldError]:
+def _name_errors(selections: list[EgressSelection]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, each in enumerate(selections):
         name = to_lower(each.name)
@@ -220,26 +184,26 @@ def _name_errors(selections: list[_Selection]) -> Iterator[FieldError]:
 # What is made of it
 
 
-def _dial(connection: _Connection, metrics: _Metrics) -> Dial:
+def _dial(connection: Connection, metrics: _Metrics) -> Dial:
     """Raises OSError and ValueError for what cannot be used."""
-    if connection.protocol == _DIRECT:
+    if connection.proxy_protocol == _DIRECT:
         return direct
     transport = connection.transport
     assert transport is not None
-    if connection.protocol == _GRPC:
+    if connection.proxy_protocol == _GRPC:
         from steersman.net.client.konnectivity import Konnectivity  # which most servers never need
 
         assert transport.uds is not None
-        return Konnectivity(transport.uds.name, metrics.of("uds", "grpc"))
+        return Konnectivity(transport.uds.uds_name, metrics.of("uds", "grpc"))
     if transport.uds is not None:
-        return HTTPConnect(SocketProxy(transport.uds.name), metrics.of("uds"))
+        return HTTPConnect(SocketProxy(transport.uds.uds_name), metrics.of("uds"))
     assert transport.tcp is not None
     return HTTPConnect(_tls_proxy(transport.tcp), metrics.of("tcp"))
 
 
-def _tls_proxy(tcp: _TCP) -> TLSProxy:
+def _tls_proxy(tcp: TCPTransport) -> TLSProxy:
     """Raises OSError and ValueError."""
-    if tcp.tls is None:
+    if tcp.tls_config is None:
         raise ValueError(
             f"{shown_url(tcp.url)}: a proxy without TLS is not spoken to over TCP"
         )  # kube-apiserver panics
@@ -251,10 +215,12 @@ def _tls_proxy(tcp: _TCP) -> TLSProxy:
     if not url.hostname or port is None:
         raise ValueError(f"invalid proxy server url {quote(shown_url(tcp.url))}: missing host or port")
     address = url.netloc.rpartition("@")[2]
-    return TLSProxy(url.hostname, port, address, _context(tcp.tls), tcp.tls.server_name or url.hostname)
+    return TLSProxy(
+        url.hostname, port, address, _context(tcp.tls_config), tcp.tls_config.tls_server_name or url.hostname
+    )
 
 
-def _context(tls: _TLS) -> ssl.SSLContext:
+def _context(tls: TLSConfig) -> ssl.SSLContext:
     """Raises ValueError."""
     context = client_context(HTTP1)
     try:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from steersman.controlplane.options import Options, OptionsError, parse_override
+from steersman.controlplane.flag_readers import parse_override
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import periodic
 from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.machinery.go.os_errors import reason

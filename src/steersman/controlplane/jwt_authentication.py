@@ -14,19 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from steersman.authentication.aggregate import aggregate
-from steersman.authentication.interface import TokenIdentity
-from steersman.authentication.jwt.authenticator import JWTAuthenticators
-from steersman.authentication.jwt.configuration import (
-    AnonymousConfiguration,
+from steersman.api.apiserver.v1 import (
+    AnonymousAuthConfig,
     AuthenticationConfiguration,
     ClaimMappings,
     ClaimValidationRule,
     Issuer,
     JWTAuthenticator,
     PrefixedClaimOrExpression,
-    read_configuration,
 )
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.interface import TokenIdentity
+from steersman.authentication.jwt.authenticator import JWTAuthenticators
+from steersman.authentication.jwt.configuration import read_configuration
 from steersman.authentication.jwt.fetching import FetchError
 from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
@@ -114,7 +114,7 @@ class JWTAuthentication:
         return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics, self._egress)
 
     @property
-    def anonymous(self) -> AnonymousConfiguration | None:
+    def anonymous(self) -> AnonymousAuthConfig | None:
         """What the first file says of anonymous requests; a later one cannot say anything else."""
         return self._anonymous
 
@@ -201,21 +201,19 @@ def configuration_of_flags(options: Options) -> AuthenticationConfiguration:
         except OSError as error:
             raise OptionsError(f"--oidc-ca-file: {options.oidc_ca_file}: {error.strerror or error}") from None
     authenticator = JWTAuthenticator(
-        issuer=Issuer(
-            url=options.oidc_issuer_url, audiences=(options.oidc_client_id,), certificate_authority=authority
-        ),
+        issuer=Issuer(url=options.oidc_issuer_url, audiences=[options.oidc_client_id], certificate_authority=authority),
         claim_mappings=ClaimMappings(
             username=PrefixedClaimOrExpression(
                 claim=options.oidc_username_claim, prefix="" if prefix == "-" else prefix
             ),
             groups=groups,
         ),
-        claim_validation_rules=tuple(
+        claim_validation_rules=[
             ClaimValidationRule(claim=claim, required_value=value)
             for claim, value in options.oidc_required_claim.items()
-        ),
+        ],
     )
-    return AuthenticationConfiguration(jwt=(authenticator,))
+    return AuthenticationConfiguration(jwt=[authenticator])
 
 
 def _check_algorithms(algorithms: Sequence[str]) -> None:

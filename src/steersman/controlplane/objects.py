@@ -97,7 +97,7 @@ class StoreObjects:
     def _entry(self, namespace: str, name: str) -> Entry | None:
         if "/" in name:  # nothing can be called that, but a key may look so
             return None
-        key = self._key(namespace, name)
+        key = self._key(namespace, name) if namespace else self._store.prefix + name
         entry = self._store.cacher.get(key)
         return self._ahead.get(key) if entry is None and self._ahead else entry
 
@@ -115,7 +115,11 @@ class StoreObjects:
 
     def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
         entry = self._entry(namespace, name)
-        return None if entry is None else self._read(entry, reading)
+        if entry is None:
+            return None
+        facts = entry.facts
+        # what was read before is taken without a further call, as every write asks for its namespace
+        return cast(T, facts[reading]) if facts is not None and reading in facts else self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:
         facts = entry.facts
@@ -191,6 +195,13 @@ class StoreObjects:
 
     def changed(self) -> int:
         return self._store.cacher.changed
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        self._store.cacher.follow(changed)
+
+    def are_none(self) -> bool:
+        cacher = self._store.cacher
+        return cacher.is_current and cacher.is_empty
 
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)

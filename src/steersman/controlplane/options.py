@@ -1,13 +1,33 @@
-"""What a control plane is to be: kube-apiserver's flags as plain data, with its defaults."""
+"""What a control plane is to be: kube-apiserver's flags as plain data, each with its default, its reader and its help."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
-from steersman.controlplane.audit_options import DURATIONS as AUDIT_DURATIONS
+from steersman.authorization.steps import MODES
+from steersman.controlplane import flag_readers as read
 from steersman.controlplane.audit_options import AuditOptions
+from steersman.controlplane.controllers import CONTROLLERS as OWN_CONTROLLERS
+from steersman.controlplane.feature_gates import feature_gates as read_feature_gates
+from steersman.controlplane.flag_readers import DURATIONS, OneOf
+from steersman.controlplane.flags import (
+    ADMISSION,
+    AGGREGATION,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    CONTROLLERS,
+    DEBUGGING,
+    ENABLEMENT,
+    GENERIC,
+    KUBELETS,
+    OBJECTS,
+    REQUIRED,
+    SERVING,
+    Flag,
+    sections_of,
+)
 from steersman.machinery.suggestions import none_of
 from steersman.machinery.values.durations import format_duration
 
@@ -23,147 +43,236 @@ class Options(AuditOptions):
     Without `listen` there is no socket: requests go to the server's handler, e.g. through `net.in_process`.
     """
 
-    data_dir: Path
-    storage: str = "sqlite"
-    unsafe_no_fsync: bool = False
-    storage_media_type: str = "application/json"
-    """How objects of the built-in kinds are stored; what is there already may be of any."""
-    workers: int = 1
-    """Processes that answer requests; with more than one, another one owns the storage and the port."""
     listen: bool = True
-    bind_address: str = "0.0.0.0"
-    secure_port: int = 6443
-    permit_address_sharing: bool = False
-    permit_port_sharing: bool = False
-    disable_http2_serving: bool = False
-    http2_max_streams_per_connection: int = 0
-    advertise_address: str = ""
-    endpoint_reconciler_type: str = "lease"
-    """How the Service `kubernetes` is kept leading to this server: lease, master-count or none."""
-    apiserver_count: int = 1
-    """How many servers there are to be, for master-count."""
-    tls_cert_file: str = ""
-    tls_private_key_file: str = ""
-    tls_sni_cert_key: tuple[str, ...] = ()
-    tls_min_version: str = "VersionTLS12"
-    tls_cipher_suites: tuple[str, ...] = ()
-    tls_curve_preferences: tuple[int, ...] = ()
-    client_ca_file: str = ""
-    token_auth_file: str = ""
-    anonymous_auth: bool = True
+    data_dir: Path = GENERIC(REQUIRED, read.folder, "folder of the data, keys and kubeconfig", is_own=True)
+    storage: str = GENERIC("sqlite", OneOf("sqlite", "memory"), "sqlite or memory, gone at the end", is_own=True)
+    workers: int = GENERIC(1, read.positive, "processes that answer requests", is_own=True)
+    """Processes that answer requests; with more than one, another one owns the storage and the port."""
+    unsafe_no_fsync: bool = GENERIC(False, read.boolean, "let a power cut take the last writes", is_own=True)
+    storage_media_type: str = GENERIC(
+        "application/json",
+        OneOf("application/json", "application/vnd.kubernetes.protobuf", "application/yaml"),
+        "how built-in kinds are stored: JSON, YAML or protobuf",
+    )
+    """How objects of the built-in kinds are stored; what is there already may be of any."""
+    advertise_address: str = GENERIC("", read.address, "address by which others reach this server")
+    endpoint_reconciler_type: str = GENERIC(
+        "lease", OneOf("lease", "master-count", "none"), "how the service kubernetes is kept leading to all servers"
+    )
+    apiserver_count: int = GENERIC(1, read.positive, "servers there are to be, for master-count")
+    request_timeout: float = GENERIC(60.0, read.seconds, "longest time of a request, e.g. 1m0s")
+    min_request_timeout: int = GENERIC(1800, read.number, "shortest default time of a watch, seconds")
+    max_requests_inflight: int = GENERIC(400, read.number, "read-only requests at a time")
+    max_mutating_requests_inflight: int = GENERIC(200, read.number, "writing requests at a time")
+    enable_priority_and_fairness: bool = GENERIC(True, read.boolean, "share both by priority and fairness")
+    goaway_chance: float = GENERIC(0.0, read.chance, "chance that a request ends its HTTP/2 connection")
+    cors_allowed_origins: tuple[str, ...] = GENERIC((), read.patterns, "regular expressions of allowed origins")
+    strict_transport_security_directives: tuple[str, ...] = GENERIC((), read.names, "HSTS directives")
+    shutdown_delay_duration: float = GENERIC(0.0, read.seconds, "time between not ready and not serving")
+    shutdown_send_retry_after: bool = GENERIC(False, read.boolean, "429 while draining")
+    egress_selector_config_file: str = GENERIC(
+        "", str, "EgressSelectorConfiguration: through which proxies others are asked"
+    )
+    etcd_servers: tuple[str, ...] = GENERIC((), read.names, "http(s)://HOST:PORT,... of an etcd cluster to store in")
+    """URLs of members of one cluster; empty for the storage in the folder."""
+    etcd_servers_overrides: tuple[str, ...] = GENERIC(
+        (), read.overrides, "GROUP/RESOURCE#URL;URL,... of resources in other clusters"
+    )
+    etcd_prefix: str = GENERIC("/registry", str, "what all keys in etcd begin with")
+    etcd_cafile: str = GENERIC("", read.file, "whom members of etcd have their certificates of, PEM")
+    etcd_certfile: str = GENERIC("", read.file, "certificate shown to etcd, PEM")
+    etcd_keyfile: str = GENERIC("", read.file, "key of --etcd-certfile")
+    etcd_healthcheck_timeout: float = GENERIC(2.0, read.seconds, "time etcd has for /healthz and /livez")
+    etcd_readycheck_timeout: float = GENERIC(2.0, read.seconds, "time etcd has for /readyz")
+    etcd_compaction_interval: float = GENERIC(300.0, read.seconds, "time between compactions, 0 for never")
+    etcd_count_metric_poll_period: float = GENERIC(
+        60.0, read.seconds, "0 for no metrics of how many objects are stored"
+    )
+    etcd_db_metric_poll_interval: float = GENERIC(
+        30.0, read.seconds, "time between questions how large the storage is, 0 for never"
+    )
+    lease_reuse_duration_seconds: int = GENERIC(
+        60, read.integer, "how long a lease of etcd is given to further objects"
+    )
+    storage_backend: str = GENERIC("", read.backend, "etcd3", values=("etcd3",))
+    storage_initialization_timeout: float = GENERIC(
+        60.0, read.initialization, "time that filling the caches may take at the start"
+    )
+    encryption_provider_config: str = GENERIC(
+        "", read.file, "EncryptionConfiguration: how values are encrypted where they are stored"
+    )
+    encryption_provider_config_automatic_reload: bool = GENERIC(False, read.boolean, "reread that file when it changes")
+    bind_address: str = SERVING("0.0.0.0", read.bind_address, "address to listen on; 0.0.0.0 or :: for all")
+    secure_port: int = SERVING(6443, read.port, "port to listen on, 0 for a free one")
+    tls_cert_file: str = SERVING("", read.file, "serving certificate, PEM")
+    tls_private_key_file: str = SERVING("", read.file, "key of --tls-cert-file")
+    tls_sni_cert_key: tuple[str, ...] = SERVING((), read.one, "CERT,KEY[:NAME,...] for server names")
+    tls_min_version: str = SERVING(
+        "VersionTLS12", str, "VersionTLS12 or VersionTLS13", values=("VersionTLS12", "VersionTLS13")
+    )
+    tls_cipher_suites: tuple[str, ...] = SERVING((), read.cipher_suites, "cipher suites, by their names at IANA")
+    tls_curve_preferences: tuple[int, ...] = SERVING(
+        (), read.integers, "key exchanges, by Go's numbers (CurveID), in any order"
+    )
+    disable_http2_serving: bool = SERVING(False, read.boolean, "speak HTTP/1.1 only")
+    http2_max_streams_per_connection: int = SERVING(
+        0, read.integer, "requests at a time on a connection of HTTP/2, 0 for 100"
+    )
+    permit_address_sharing: bool = SERVING(False, read.boolean, "bind with SO_REUSEADDR")
+    permit_port_sharing: bool = SERVING(False, read.boolean, "bind with SO_REUSEPORT: others may listen there too")
+    anonymous_auth: bool = AUTHENTICATION(True, read.boolean, "let requests without credentials in")
     anonymous_auth_is_given: bool = False
     """Whether the flag before was given, whatever it says."""
-    authentication_config: str = ""
-    oidc_issuer_url: str = ""
-    oidc_client_id: str = ""
-    oidc_ca_file: str = ""
-    oidc_username_claim: str = "sub"
-    oidc_username_prefix: str = ""
-    oidc_groups_claim: str = ""
-    oidc_groups_prefix: str = ""
-    oidc_signing_algs: tuple[str, ...] = ("RS256",)
-    oidc_required_claim: dict[str, str] = field(default_factory=dict)
-    authentication_token_webhook_config_file: str = ""
-    authentication_token_webhook_version: str = "v1beta1"
-    authentication_token_webhook_cache_ttl: float = 120.0
-    enable_bootstrap_token_auth: bool = False
-    authorization_mode: tuple[str, ...] = ("RBAC",)
-    authorization_policy_file: str = ""
-    authorization_webhook_config_file: str = ""
-    authorization_webhook_version: str = "v1beta1"
-    authorization_webhook_cache_authorized_ttl: float = 300.0
-    authorization_webhook_cache_unauthorized_ttl: float = 30.0
-    authorization_config: str = ""
-    """The file of the whole chain, in place of the modes."""
-    encryption_provider_config: str = ""
-    encryption_provider_config_automatic_reload: bool = False
-    service_cluster_ip_range: str = "10.0.0.0/24"
-    service_node_port_range: str = "30000-32767"
-    enable_admission_plugins: tuple[str, ...] = ()
-    disable_admission_plugins: tuple[str, ...] = ()
-    admission_control_config_file: str = ""
-    max_requests_inflight: int = 400
-    max_mutating_requests_inflight: int = 200
-    enable_priority_and_fairness: bool = True
-    request_timeout: float = 60.0
-    min_request_timeout: int = 1800
-    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
-    service_account_signing_key_file: str = ""
-    service_account_signing_endpoint: str = ""
-    """The socket of the external signer of tokens."""
-    service_account_key_file: tuple[str, ...] = ()
-    service_account_jwks_uri: str = ""
-    service_account_lookup: bool = True
-    service_account_max_token_expiration: int = 0
-    service_account_extend_token_expiration: bool = True
-    api_audiences: tuple[str, ...] = ()
-    watch_cache: bool = True
-    enable_garbage_collector: bool = True
-    delete_collection_workers: int = 1
+    authentication_config: str = AUTHENTICATION(
+        "", read.file, "AuthenticationConfiguration: issuers of JWTs, anonymous requests"
+    )
+    authentication_token_webhook_config_file: str = AUTHENTICATION(
+        "", read.file, "kubeconfig of the webhook that knows tokens"
+    )
+    authentication_token_webhook_version: str = AUTHENTICATION(
+        "v1beta1", OneOf("v1", "v1beta1", may_be_empty=True), "version of its TokenReviews"
+    )
+    authentication_token_webhook_cache_ttl: float = AUTHENTICATION(120.0, read.seconds, "how long its answers are good")
+    client_ca_file: str = AUTHENTICATION("", read.file, "CA of client certificates, PEM")
+    enable_bootstrap_token_auth: bool = AUTHENTICATION(
+        False, read.boolean, "know tokens of secrets for nodes that join"
+    )
+    oidc_issuer_url: str = AUTHENTICATION("", str, "OpenID issuer whose tokens are known")
+    oidc_client_id: str = AUTHENTICATION("", str, "audience of its tokens")
+    oidc_ca_file: str = AUTHENTICATION("", read.file, "CA of the issuer, PEM")
+    oidc_username_claim: str = AUTHENTICATION("sub", str, "claim that is the user name")
+    oidc_username_prefix: str = AUTHENTICATION("", str, "what is put before it, - for nothing")
+    oidc_groups_claim: str = AUTHENTICATION("", str, "claim that is the groups")
+    oidc_groups_prefix: str = AUTHENTICATION("", str, "what is put before each")
+    oidc_signing_algs: tuple[str, ...] = AUTHENTICATION(("RS256",), read.names, "algorithms of signatures")
+    oidc_required_claim: dict[str, str] = AUTHENTICATION({}, read.claim, "CLAIM=VALUE that tokens must have")
+    token_auth_file: str = AUTHENTICATION("", read.file, 'CSV of token,user,uid,"groups"')
+    requestheader_client_ca_file: str = AUTHENTICATION(
+        "", read.file, "CA of proxies whose headers say who sends a request, PEM"
+    )
+    requestheader_allowed_names: tuple[str, ...] = AUTHENTICATION(
+        (), read.header_names, "common names of these proxies, none for any"
+    )
+    requestheader_username_headers: tuple[str, ...] = AUTHENTICATION((), read.header_names, "headers of user names")
+    requestheader_uid_headers: tuple[str, ...] = AUTHENTICATION((), read.header_names, "headers of users' uids")
+    requestheader_group_headers: tuple[str, ...] = AUTHENTICATION((), read.header_names, "headers of groups")
+    requestheader_extra_headers_prefix: tuple[str, ...] = AUTHENTICATION(
+        (), read.header_names, "how headers of extra fields begin"
+    )
+    service_account_issuer: tuple[str, ...] = AUTHENTICATION(
+        ("https://kubernetes.default.svc.cluster.local",), read.issuer, "issuer of service account tokens"
+    )
+    service_account_signing_key_file: str = AUTHENTICATION("", read.file, "key that signs tokens")
+    service_account_signing_endpoint: str = AUTHENTICATION("", str, "socket of a signer of tokens, in place of keys")
+    service_account_key_file: tuple[str, ...] = AUTHENTICATION((), read.one_file, "keys that verify tokens")
+    service_account_jwks_uri: str = AUTHENTICATION("", str, "address of the keys in OpenID discovery")
+    service_account_lookup: bool = AUTHENTICATION(
+        True, read.boolean, "know tokens of secrets only while these are there"
+    )
+    service_account_max_token_expiration: int = AUTHENTICATION(
+        0, read.token_expiration, "longest life of a requested token, 0s for any"
+    )
+    service_account_extend_token_expiration: bool = AUTHENTICATION(
+        True, read.boolean, "let tokens in pods live for a year"
+    )
+    api_audiences: tuple[str, ...] = AUTHENTICATION((), read.names, "audiences of tokens for this server")
+    authorization_mode: tuple[str, ...] = AUTHORIZATION(
+        ("RBAC",),
+        read.modes,
+        "Node, RBAC, ABAC, Webhook, AlwaysAllow, AlwaysDeny, in order",
+        values=("RBAC", "Node,RBAC", *MODES),
+    )
+    authorization_policy_file: str = AUTHORIZATION("", read.file, "policies of ABAC, one a line")
+    authorization_webhook_config_file: str = AUTHORIZATION(
+        "", read.file, "kubeconfig of the webhook that judges requests"
+    )
+    authorization_webhook_version: str = AUTHORIZATION(
+        "v1beta1", read.review_version, "of the reviews sent to it", values=("v1", "v1beta1")
+    )
+    authorization_webhook_cache_authorized_ttl: float = AUTHORIZATION(
+        300.0, read.seconds, "how long it is not asked again what it allowed"
+    )
+    authorization_webhook_cache_unauthorized_ttl: float = AUTHORIZATION(
+        30.0, read.seconds, "the same of what it did not allow"
+    )
+    authorization_config: str = AUTHORIZATION(
+        "", read.file, "AuthorizationConfiguration, in place of the modes; reread when it changes"
+    )
+    runtime_config: dict[str, str] = ENABLEMENT(
+        {},
+        read.pairs,
+        "group versions to serve, e.g. api/all=true",
+        values=("api/all=true", "api/all=false", "api/alpha=true", "api/beta=true"),
+    )
+    feature_gates: dict[str, str] = ENABLEMENT(
+        {}, read_feature_gates, "gates with the values that they have by default"
+    )
+    enable_admission_plugins: tuple[str, ...] = ADMISSION((), read.plugins, "plugins beside the default ones")
+    disable_admission_plugins: tuple[str, ...] = ADMISSION((), read.plugins, "default plugins to leave out")
+    admission_control_config_file: str = ADMISSION("", str, "what plugins are configured with")
+    watch_cache: bool = OBJECTS(True, read.Only(True), "true only: reads are answered from caches")
+    enable_garbage_collector: bool = OBJECTS(True, read.Only(True), "true only: finalizers of deletions are set")
+    delete_collection_workers: int = OBJECTS(1, read.number, "has no effect")
     """Without effect, as one thread writes."""
-    enable_logs_handler: bool = False
-    allow_privileged: bool = False
-    event_ttl: int = 3600
-    goaway_chance: float = 0.0
-    cors_allowed_origins: tuple[str, ...] = ()
-    strict_transport_security_directives: tuple[str, ...] = ()
-    shutdown_delay_duration: float = 0.0
-    shutdown_send_retry_after: bool = False
-    profiling: bool = True
-    contention_profiling: bool = False
-    runtime_config: dict[str, str] = field(default_factory=dict)
-    feature_gates: dict[str, str] = field(default_factory=dict)
-    """Gates that were named, each with its default, see `feature_gates`."""
-    default_not_ready_toleration_seconds: int = 300
-    default_unreachable_toleration_seconds: int = 300
-    etcd_compaction_interval: float = 300.0
-    etcd_servers: tuple[str, ...] = ()
-    """URLs of members of one cluster; empty for the storage in the folder."""
-    etcd_servers_overrides: tuple[str, ...] = ()
-    """GROUP/RESOURCE#URL;URL for each resource that is stored in another cluster."""
-    etcd_prefix: str = "/registry"
-    etcd_cafile: str = ""
-    etcd_certfile: str = ""
-    etcd_keyfile: str = ""
-    etcd_healthcheck_timeout: float = 2.0
-    etcd_readycheck_timeout: float = 2.0
-    etcd_count_metric_poll_period: float = 60.0
-    etcd_db_metric_poll_interval: float = 30.0
-    lease_reuse_duration_seconds: int = 60
-    storage_backend: str = ""
-    storage_initialization_timeout: float = 60.0
-    kubelet_preferred_address_types: tuple[str, ...] = ()
+    allow_privileged: bool = OBJECTS(False, read.boolean, "allow privileged containers")
+    default_not_ready_toleration_seconds: int = OBJECTS(
+        300, read.number, "how long new pods stay on nodes that are not ready"
+    )
+    default_unreachable_toleration_seconds: int = OBJECTS(
+        300, read.number, "how long new pods stay on nodes that cannot be reached"
+    )
+    event_ttl: int = OBJECTS(3600, read.whole_seconds, "how long events are kept")
+    service_cluster_ip_range: str = OBJECTS("10.0.0.0/24", str, "CIDR of service addresses")
+    service_node_port_range: str = OBJECTS("30000-32767", str, "FIRST-LAST port of services on nodes")
+    kubelet_preferred_address_types: tuple[str, ...] = KUBELETS(
+        (), read.names, "types of node addresses, in order of preference"
+    )
     """Empty for upstream's order."""
-    kubelet_client_certificate: str = ""
-    kubelet_client_key: str = ""
-    kubelet_certificate_authority: str = ""
-    kubelet_port: int = 10250
-    kubelet_read_only_port: int = 10255
-    kubelet_timeout: float = 5.0
+    kubelet_client_certificate: str = KUBELETS("", read.file, "shown to kubelets, PEM")
+    kubelet_client_key: str = KUBELETS("", read.file, "key of --kubelet-client-certificate")
+    kubelet_certificate_authority: str = KUBELETS("", read.file, "CA of kubelets, PEM")
+    kubelet_port: int = KUBELETS(10250, read.port, "port of kubelets whose nodes tell none")
+    kubelet_read_only_port: int = KUBELETS(10255, read.port, "has no effect")
+    kubelet_timeout: float = KUBELETS(5.0, read.seconds, "has no effect")
     """As upstream, neither this nor the port before is used: streams last, and connecting has limits of its own."""
-    requestheader_client_ca_file: str = ""
-    requestheader_allowed_names: tuple[str, ...] = ()
-    requestheader_username_headers: tuple[str, ...] = ()
-    requestheader_uid_headers: tuple[str, ...] = ()
-    requestheader_group_headers: tuple[str, ...] = ()
-    requestheader_extra_headers_prefix: tuple[str, ...] = ()
-    proxy_client_cert_file: str = ""
-    proxy_client_key_file: str = ""
-    enable_aggregator_routing: bool = False
-    aggregator_reject_forwarding_redirect: bool = True
-    egress_selector_config_file: str = ""
-    controllers: tuple[str, ...] = ()
-    """Names of kube-controller-manager's controllers to run here, see `controllers`."""
-    debug_loop_watchdog: float = 0.0
-    verbosity: int = 0
-    logging_format: str = "text"
+    proxy_client_cert_file: str = AGGREGATION("", read.file, "shown to aggregated servers, PEM")
+    proxy_client_key_file: str = AGGREGATION("", read.file, "key of --proxy-client-cert-file")
+    enable_aggregator_routing: bool = AGGREGATION(
+        False, read.boolean, "reach aggregated servers and webhooks at endpoints only"
+    )
+    aggregator_reject_forwarding_redirect: bool = AGGREGATION(
+        True, read.boolean, "answer 502 for redirects of aggregated servers"
+    )
+    controllers: tuple[str, ...] = CONTROLLERS(
+        (),
+        read.controllers,
+        "controllers of kube-controller-manager to run in the server: * for all, -NAME for all but one",
+        values=("*", *OWN_CONTROLLERS),
+        is_own=True,
+    )
+    verbosity: int = DEBUGGING(
+        0,
+        read.number,
+        "log level: 0 failures, 2 what is unusual, 3 requests, 6 all",
+        values=("0", "2", "3", "6"),
+        name="v",
+    )
+    logging_format: str = DEBUGGING(
+        "text", OneOf("json", "text", told=read.unsupported_format), "form of the log's lines"
+    )
+    enable_logs_handler: bool = DEBUGGING(False, read.Only(False), "false only: no /logs")
+    profiling: bool = DEBUGGING(True, read.boolean, "serve /debug/pprof")
+    contention_profiling: bool = DEBUGGING(False, read.boolean, "serve what holds the event loop at /debug/pprof/block")
+    debug_loop_watchdog: float = DEBUGGING(
+        0.0, read.seconds, "log what holds the event loop longer, 0s for never", is_own=True
+    )
 
     def __post_init__(self) -> None:
         """Raises OptionsError for a value that is none of the few that an option can have."""
-        for name, allowed in ALLOWED.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise OptionsError(f"--{name.replace('_', '-')}: {none_of(value, allowed)}")
+        for name, flag in FLAGS.items():
+            allowed, value = flag.read, getattr(self, flag.option)
+            if isinstance(allowed, OneOf) and not allowed.may_be_empty and value not in allowed.values:
+                raise OptionsError(f"--{name}: {none_of(value, allowed.values)}")
 
     @property
     def lets_anonymous_in(self) -> bool:
@@ -184,70 +293,24 @@ class Options(AuditOptions):
 
     def as_flags(self) -> dict[str, str]:
         """The options by the names of their flags, as text in pflag's form."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NO_FLAGS}
-        values["v"] = values.pop("verbosity")
+        values = {name: getattr(self, flag.option) for name, flag in FLAGS.items()}
         if not self.kubelet_preferred_address_types:
             from steersman.registry.kubelet import ADDRESS_TYPES
 
-            values["kubelet_preferred_address_types"] = ADDRESS_TYPES
-        for name in _DURATIONS:
-            values[name] = format_duration(round(values[name] * 1e9))
-        return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
+            values["kubelet-preferred-address-types"] = ADDRESS_TYPES
+        return {name: _shown(value, FLAGS[name]) for name, value in values.items()}
 
 
-def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """The group, the resource and the URLs of one of `--etcd-servers-overrides`. Raises ValueError."""
-    resource, _, servers = text.partition("#")
-    group, _, plural = resource.partition("/")
-    urls = tuple(servers.split(";"))
-    if text.count("#") != 1 or resource.count("/") != 1 or not all(urls):
-        raise ValueError(
-            "invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated"
-        )
-    return group, plural, urls
+SECTIONS: Final = sections_of(Options)
+"""Flags by their names, by section, in the order in which help shows them."""
+FLAGS: Final[dict[str, Flag]] = {name: flag for section in SECTIONS.values() for name, flag in section.items()}
 
 
-STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
-"""What `--storage-media-type` may be."""
-LOGGING_FORMATS: Final = ("json", "text")
-"""What `--logging-format` may be."""
-ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
-"""What `--endpoint-reconciler-type` may be."""
-STORAGES: Final = ("sqlite", "memory")
-"""What `--storage` may be."""
-ALLOWED: Final = {
-    "storage": STORAGES,
-    "storage_media_type": STORAGE_MEDIA_TYPES,
-    "endpoint_reconciler_type": ENDPOINT_RECONCILERS,
-    "logging_format": LOGGING_FORMATS,
-}
-"""Options that have one of few values, and these."""
-NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
-"""Options that are no flags."""
-_DURATIONS: Final = (
-    "authentication_token_webhook_cache_ttl",
-    "authorization_webhook_cache_authorized_ttl",
-    "authorization_webhook_cache_unauthorized_ttl",
-    "request_timeout",
-    "service_account_max_token_expiration",
-    "event_ttl",
-    "shutdown_delay_duration",
-    "etcd_compaction_interval",
-    "etcd_healthcheck_timeout",
-    "etcd_readycheck_timeout",
-    "etcd_count_metric_poll_period",
-    "etcd_db_metric_poll_interval",
-    "storage_initialization_timeout",
-    "kubelet_timeout",
-    "debug_loop_watchdog",
-    *AUDIT_DURATIONS,
-)
-"""Options in seconds whose flags are durations."""
-
-
-def _shown(value: object) -> str:
+def _shown(value: object, flag: Flag) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if flag.read in DURATIONS and isinstance(value, int | float):
+        return format_duration(round(value * 1e9))
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, tuple):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds between looks at all addresses and ports of services."""
-_SOON: Final = 10.0
-_MINUTE: Final = 60.0
+SOON: Final = 10.0
+MINUTE: Final = 60.0
 
 
 class Upkeep:
@@ -63,9 +63,9 @@ class Upkeep:
         self._addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
         self._kubernetes = kubernetes
-        self._address_repair = periodic("service address repair", self._addresses.run, _SOON)
-        self._authentication = periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
-        self._legacy_token_tracking = periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._address_repair = periodic("service address repair", self._addresses.run, SOON)
+        self._authentication = periodic("authentication information", bootstrap.authentication_configmap, MINUTE)
+        self._legacy_token_tracking = periodic("legacy token tracking", self._legacy_tokens.sync, MINUTE)
         self._policy_status: PolicyStatus | None = None
         if is_enabled(POLICY_STATUS, controllers):
             policies = stores.store(GROUP, PLURAL), stores.objects(GROUP, PLURAL)
@@ -84,8 +84,8 @@ class Upkeep:
 
     def follow(self) -> None:
         """Keeps up what `bootstrap` made; to be called once its hooks are done."""
-        self._start(periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
-        self._start(periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
+        self._start(periodic("system namespaces", self._bootstrap.namespaces, MINUTE))
+        self._start(periodic("the default ServiceCIDR", self._bootstrap.service_cidr, SOON))
         self._start(periodic("the service kubernetes", self._kubernetes.sync, ENDPOINTS_INTERVAL))
         self._start(periodic("flow schemas and priority levels", self._bootstrap.flow_control, FLOW_CONTROL_INTERVAL))
         self._start(self._authentication)

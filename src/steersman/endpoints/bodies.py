@@ -12,7 +12,7 @@ import msgspec
 
 from steersman.api.index import RETIRED
 from steersman.authentication.user import SYSTEM_MASTERS
-from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
+from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.built_in import is_built_in
@@ -60,7 +60,8 @@ MUCH_TO_APPLY: Final = 8 * 1024
 in the worker threads. YAML takes several times longer to read than JSON."""
 SURELY_LARGE: Final = 64 << 10
 """Bytes above which every body is worked on in the worker threads, whatever is in it."""
-_DIGITS: Final = len(str(SURELY_LARGE))
+FEWEST_DIGITS: Final = len(str(SURELY_LARGE))
+"""Digits of the length of a body that is surely large."""
 _LONGEST: Final = 20
 _SUMMARY: Final = 30
 _NO_PROTOBUF: Final = (
@@ -74,7 +75,7 @@ _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 def large_length(request: Request) -> int:
     """How many bytes the body has if it says that it is large; 0 if it does not."""
     length = request.headers.get("content-length", "")
-    if len(length) < _DIGITS or len(length) >= _LONGEST or not is_digits(length):
+    if len(length) < FEWEST_DIGITS or len(length) >= _LONGEST or not is_digits(length):
         return 0
     return size if (size := int(length)) > SURELY_LARGE else 0
 
@@ -86,7 +87,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     read if it says that it is large, and much of the user's waits already.
     """
     limit = scope.shared.max_body_bytes
-    if current().place is not None and 0 < large_length(request) <= limit:
+    if request.account is not None and request.account.place is not None and 0 < large_length(request) <= limit:
         _check_room(request)
     try:
         data = await request.http.body.read(limit)
@@ -101,7 +102,8 @@ async def read_body(scope: Scope, request: Request) -> bytes:
 
 def body_media_type(_scope: Scope, request: Request) -> str:
     """The media type of a body that holds an object. Raises StatusError 415."""
-    return body_media(request.headers.get("content-type", ""))
+    content_type = request.headers.get("content-type", "")
+    return JSON if content_type == JSON else body_media(content_type)
 
 
 def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bool:
@@ -115,8 +117,10 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
         large = len(data) > MUCH_TO_APPLY or (
             is_large(data) if data[:1] == b"{" and not may_have_aliases(data) else is_large_yaml(data)
         )
+    elif media == YAML:
+        large = is_large_yaml(data)
     else:
-        large = is_large_yaml(data) if media == YAML else is_large(data)
+        large = is_large(data)
     large = large or scope.kind.takes_long
     if large:
         _check_room(request)
@@ -185,7 +189,8 @@ def decode(
             raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
         request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
-    _check_internal(kind, obj)
+    if why := kind.internal_error(obj):
+        raise cannot_be_handled(wanted, wanted, why)
     obj.kind = obj.api_version = ""
     if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
         obj.metadata.managed_fields = [*FORGET_ALL]
@@ -256,13 +261,9 @@ def _decode_protobuf(scope: Scope, data: bytes, kind: Kind[Any], also: tuple[str
         obj = form.decode(found.raw)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
-    _check_internal(kind, obj)
-    return obj
-
-
-def _check_internal(kind: Kind[Any], obj: Any) -> None:
     if why := kind.internal_error(obj):
-        raise cannot_be_handled(kind.gvk, kind.gvk, why)
+        raise cannot_be_handled(wanted, wanted, why)
+    return obj
 
 
 def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:

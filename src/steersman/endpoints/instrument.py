@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from steersman.authentication.user import SYSTEM_MASTERS
-from steersman.endpoints.bodies import APPLY_YAML, large_length
+from steersman.endpoints.bodies import APPLY_YAML, FEWEST_DIGITS, large_length
 from steersman.endpoints.compression import COMPRESS_OVER, compressed
 from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
@@ -22,14 +22,14 @@ from steersman.machinery.large_work.large_requests import LargeRequests
 from steersman.machinery.large_work.places import Place
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
-from steersman.net.message import Body, Response
+from steersman.net.message import Response
 from steersman.work.offloading import current
 
 logger = logging.getLogger(__name__)
 
 _REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_UNTOLD: Final = 3 << 20
+_ROOM: Final = 3 << 20
 """Bytes for which room is made where the length is not told."""
 
 
@@ -71,22 +71,27 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
             metrics.deprecated.set(1, (*metrics.labels(info, dry_run=False)[2:6], removed_in))
             if request.audit is not None:
                 request.audit.annotate_at_end(_deprecation(removed_in))
-        size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
+        size = 0
+        if request.method in _WITH_BODIES:
+            length = request.headers.get("content-length")
+            if length is None or len(length) >= FEWEST_DIGITS:
+                size = _size_of_large_body(request)
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
         response = await long_error_response(request, error)
     body = response.body
     if (type(body) is not bytes or len(body) > COMPRESS_OVER) and not info.long_running:
         response = await compressed(request, response, config.executor)
-    labels = metrics.labels(info, dry_run="dryRun" in request.query)
+        body = response.body
+    labels = info.labels
+    if not labels or "dryRun" in request.query:
+        labels = metrics.labels(info, dry_run="dryRun" in request.query)
     if labels[0] == "PATCH" and request.headers.get("content-type") == APPLY_YAML:
         labels = ("APPLY", *labels[1:])
-    metrics.total.inc((*labels, str(response.status)))
-    body = response.body
-    if isinstance(body, StreamedBody):
-        body.when_over(partial(_observe, metrics, request, labels, body))
-    elif info.action.verb != "watch":
-        _observe(metrics, request, labels, body)
+    if type(body) is bytes:
+        metrics.answered(labels, response.status, monotonic() - request.received, len(body))
+    else:
+        _count(metrics, request, labels, response)
     return response
 
 
@@ -103,10 +108,10 @@ def _deprecation(removed_in: str) -> dict[str, str]:
 
 def _size_of_large_body(request: Request) -> int:
     """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
-    if request.headers.get("content-length") is not None:
+    if "content-length" in request.headers:
         size = large_length(request)
     else:
-        size = 0 if request.method == "DELETE" else _UNTOLD
+        size = 0 if request.method == "DELETE" else _ROOM
     if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):
         return 0
     return min(size, MAX_BYTES)
@@ -125,15 +130,20 @@ async def _with_room(config: Instruments, handle: Handler, request: Request, siz
         bodies.leave(user, size)
 
 
-def _observe(metrics: RequestMetrics, request: Request, labels: Labels, body: Body) -> None:
-    """Records how long the answer took and how long it is, if that is known."""
-    metrics.duration.observe(monotonic() - request.received, labels)
-    if isinstance(body, bytes):
-        size = len(body)
-    elif isinstance(body, list):
-        size = sum(map(len, body))
-    elif isinstance(body, StreamedBody):
-        size = body.size
+def _count(metrics: RequestMetrics, request: Request, labels: Labels, response: Response) -> None:
+    """Counts an answer that is not whole in one piece: of a watch only that it has begun."""
+    body = response.body
+    if isinstance(body, StreamedBody):
+        metrics.total.inc((*labels, str(response.status)))
+        body.when_over(partial(_observe, metrics, request, labels, body))
+    elif request.info.action.verb == "watch":
+        metrics.total.inc((*labels, str(response.status)))
     else:
-        return
-    metrics.sizes.observe(size, labels[:1] + labels[2:])
+        size = sum(map(len, body)) if isinstance(body, list) else None
+        metrics.answered(labels, response.status, monotonic() - request.received, size)
+
+
+def _observe(metrics: RequestMetrics, request: Request, labels: Labels, body: StreamedBody) -> None:
+    """Records how long a streamed answer took and how long it was."""
+    metrics.duration.observe(monotonic() - request.received, labels)
+    metrics.sizes.observe(body.size, labels[:1] + labels[2:])

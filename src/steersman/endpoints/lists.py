@@ -1,7 +1,7 @@
 """Answers made of lists: short ones whole, long ones in slices that are made as the connection takes them.
 
-The bytes are the same either way. What a long list holds beside the objects of the cache is bounded: `_WHOLE` bytes
-before the first is sent, a slice after that; of protobuf, whose length comes first, the messages up to `_KEPT` bytes.
+The bytes are the same either way. What a long list holds beside the objects of the cache is bounded: `WHOLE` bytes
+before the first is sent, a slice after that; of protobuf, whose length comes first, the messages up to `KEPT` bytes.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from steersman.work.yielding import next_slice
 
 _FEW_ROWS: Final = 100
 """Objects whose rows are put in order at once."""
-_WHOLE: Final = 2 << 20
+WHOLE: Final = 2 << 20
 """Bytes up to which an answer is made before it is sent, and has a Content-Length."""
-_KEPT: Final = 16 << 20
+KEPT: Final = 16 << 20
 """Bytes of compressed messages that are kept between the two passes over a long list as protobuf."""
-_MANY: Final = 2_000
+MANY: Final = 2_000
 """Objects over which a list of bodies that are there already is sent in slices too: a connection that is given more
 pieces than this at once would hold the loop."""
-_SLICE: Final = 100
+SLICE: Final = 100
 """Objects at most that are encoded between two turns of the loop."""
-_SLICE_BYTES: Final = 64 << 10
+SLICE_BYTES: Final = 64 << 10
 """The same in bytes of their JSON, a millisecond's work."""
-_YAML_SLICE_BYTES: Final = 16 << 10
-_READY_SLICE_BYTES: Final = 512 << 10
+YAML_SLICE_BYTES: Final = 16 << 10
+READY_SLICE_BYTES: Final = 512 << 10
 """The same of bodies that only have to be joined."""
 _FEW: Final = 3
 """Such slices, of all lists that are being made, that are done in one turn of the loop."""
@@ -72,7 +72,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         and scope.other is None
         and not wanted.pretty
         and wanted.media == JSON
-        and len(listing.items) <= _MANY
+        and len(listing.items) <= MANY
     ):
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
     else:
@@ -98,7 +98,7 @@ def _metadata(listing: Listing) -> dict[str, Any]:
 
 def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
     """The items in order from `start` on, in slices of about `size` bytes of JSON, and not too many each."""
-    most = _SLICE if size < _READY_SLICE_BYTES else _MANY
+    most = SLICE if size < READY_SLICE_BYTES else MANY
     some: list[Item] = []
     taken = 0
     for item in items[start:] if start else items:
@@ -178,9 +178,9 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
     is_much = _is_joined if as_stored else _weighing(listing, always=scope.resource.columns_take_long)
     if media == YAML:
-        size = _YAML_SLICE_BYTES
+        size = YAML_SLICE_BYTES
     else:
-        size = _READY_SLICE_BYTES if as_stored else _SLICE_BYTES
+        size = READY_SLICE_BYTES if as_stored else SLICE_BYTES
     slices = slices_of(items, size)
     first: Sequence[Item] = next(slices, ())
     if not items:
@@ -192,7 +192,7 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     size = len(made[1])
     response = Response(200, [YAML_TYPE if media == YAML else JSON_TYPE], made)
     for some in slices:
-        if size > _WHOLE:
+        if size > WHOLE:
             response.body = StreamedBody(_stream(made, some, slices, text, is_much, current()))
             return response
         await next_slice(_FEW)
@@ -217,7 +217,7 @@ async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Rep
         return [document.shell]
     is_much = _weighing(listing, always=scope.resource.columns_take_long)
     pieces = [document.start]
-    for some in slices_of(listing.items, _SLICE_BYTES):
+    for some in slices_of(listing.items, SLICE_BYTES):
         if len(pieces) > 1:
             pieces.append(b",")
             await next_slice(_FEW)
@@ -318,7 +318,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     """The list as protobuf, joined out of the messages of its items.
 
     The document tells its length first, so every message has to be made before the first byte is sent. Those of a long
-    list are remembered by the cache or kept compressed; what would be more than `_KEPT` is made again when it is sent.
+    list are remembered by the cache or kept compressed; what would be more than `KEPT` is made again when it is sent.
     """
     gvk = scope.gvk._replace(kind=scope.kind.list_name)
     message: _Message = scope.protobuf
@@ -336,7 +336,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     packed_size = 0
     made = kept = 0
     is_much, account = _weighing(listing, always=False), current()
-    for some in slices_of(listing.items, _SLICE_BYTES):
+    for some in slices_of(listing.items, SLICE_BYTES):
         if made:
             await next_slice(_FEW)
         made += len(some)
@@ -346,16 +346,16 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         size += sum(map(protobuf.list_item_size, found))
         if remember:
             remembered_size += sum(map(len, found)) + sum([len(item.body) for item in some])
-        if remember or size <= _WHOLE:
+        if remember or size <= WHOLE:
             messages.append(found)
-        elif packed_size < _KEPT:
+        elif packed_size < KEPT:
             packed.append(isal_zlib.compress(_joined(found), 1))
             packed_size += len(packed[-1])
         else:
             continue
         kept = made
     head, tail = protobuf.envelope_ends(gvk, size)
-    if size <= _WHOLE:
+    if size <= WHOLE:
         return Response(200, [PROTOBUF_TYPE], [head, start, *map(_joined, messages), tail])
 
     async def stream() -> AsyncGenerator[bytes, None]:
@@ -365,7 +365,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         packed.reverse()
         while packed:
             yield isal_zlib.decompress(packed.pop())
-        for some in slices_of(listing.items, _SLICE_BYTES, kept):
+        for some in slices_of(listing.items, SLICE_BYTES, kept):
             yield _joined(await account.offload_if(is_much(some), _messages, message, some, False))
             await next_slice(_FEW, account)
         yield tail

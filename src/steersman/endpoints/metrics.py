@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from steersman.machinery.go.strings import to_upper
 from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
+from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:
     from steersman.endpoints.request_info import RequestInfo
@@ -55,6 +57,20 @@ _VERBS: Final = {
 }
 _KNOWN_METHODS: Final = frozenset({"get", "put", "post", "patch", "delete", "head", "options", "connect", "trace"})
 _CONNECTED: Final = frozenset({"attach", "exec", "proxy", "portforward"})
+
+
+_MOST_LABELS: Final = 4_096
+
+
+class Answers:
+    """The series that one kind of request is counted in; `by_code` are counts by the code of the answer."""
+
+    __slots__ = ("by_code", "duration", "sizes")
+
+    def __init__(self, duration: list[float], sizes: list[float]) -> None:
+        self.by_code: Final[dict[int, list[float]]] = {}
+        self.duration: Final = duration
+        self.sizes: Final = sizes
 
 
 class RequestMetrics:
@@ -151,6 +167,7 @@ class RequestMetrics:
             self.authorization_attempts,
         )
         self._registry = registry
+        self._answers: BoundedCache[Labels, Answers] = BoundedCache(_MOST_LABELS)
         self.served: Callable[[RequestInfo], Action] = _action
         """What labels may name of a request that has not found its route: of names out of a path there are as many as
         clients think of."""
@@ -172,6 +189,24 @@ class RequestMetrics:
                 read,
             )
         )
+
+    def answered(self, labels: Labels, code: int, seconds: float, size: int | None) -> None:
+        """Counts an answer of a whole body of `size` bytes, None for one that was not told."""
+        answers = self._answers[labels]
+        if answers is None:
+            answers = Answers(self.duration.series(labels), self.sizes.series(labels[:1] + labels[2:]))
+            self._answers.keep(labels, answers)
+        total = answers.by_code.get(code)
+        if total is None:
+            total = answers.by_code[code] = self.total.series((*labels, str(code)))
+        total[0] += 1
+        duration = answers.duration
+        duration[bisect_left(_DURATIONS, seconds)] += 1
+        duration[-1] += seconds
+        if size is not None:
+            sizes = answers.sizes
+            sizes[bisect_left(_SIZES, size)] += 1
+            sizes[-1] += size
 
     def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
         """The values of the labels of a request, kept with its info, which requests for the same thing share.

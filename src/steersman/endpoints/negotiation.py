@@ -38,6 +38,8 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 LONGEST_ACCEPT: Final = 2048
 """Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
+PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+"""Beginnings of the names of clients that get indented JSON unless they ask for something else."""
 META_GROUP: Final = "meta.k8s.io"
 CONFIG_GROUP: Final = "config.k8s.io"
 
@@ -250,7 +252,7 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
     """Whether JSON is to be indented: when asked for, and for curl and browsers when not."""
     if query_value:
         return query_value in _TRUE
-    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+    return user_agent.startswith(PRETTY_AGENTS)
 
 
 @lru_cache(256)

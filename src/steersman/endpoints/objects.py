@@ -7,9 +7,17 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
-from steersman.endpoints.negotiation import JSON, PLAIN_JSON, PROTOBUF, Representation, negotiate
+from steersman.endpoints.negotiation import (
+    JSON,
+    PLAIN_JSON,
+    PRETTY_AGENTS,
+    PROTOBUF,
+    Representation,
+    negotiate,
+    wants_pretty,
+)
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response, pretty_wanted
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
@@ -30,7 +38,10 @@ PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b"
 def representation(scope: Scope, request: Request, *, collection: bool = False) -> Representation:
     """What the client wants of this endpoint. Raises StatusError 406."""
     accept = request.headers.get("accept", "")
-    pretty = pretty_wanted(request)
+    agent = request.headers.get("user-agent", "")
+    pretty = (bool(request.query) or agent.startswith(PRETTY_AGENTS)) and wants_pretty(
+        request.query.get("pretty"), agent
+    )
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
     tables = scope.tables

@@ -18,18 +18,17 @@ from steersman.machinery.managed_fields import (
     Applier,
     Convert,
     FieldManager,
-    Filter,
+    FieldSet,
     ManagedFieldsError,
     OwnedKind,
     TypedError,
     Version,
     VersionConverter,
     decode_managers,
-    excluding,
+    fields_at,
     fits,
     manager_name,
     one_version_only,
-    resets_of,
     to_parent,
     to_scale,
 )
@@ -89,10 +88,10 @@ def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -
 
 def _resets(
     resource: Resource[Any], kind: Kind[Any], subresource: str, below: Sequence[Subresource[Any]]
-) -> Mapping[str, Filter]:
-    """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name.
+) -> Mapping[str, FieldSet]:
+    """Return the fields that a write to a resource or subresource resets, by version.
 
-    What a definition makes resets fields of the version written in only.
+    Of what a definition makes only those of the version written in.
     """
     group = kind.group
     versions = (
@@ -100,10 +99,8 @@ def _resets(
     )
     strategies = {"": resource.strategy, **{each.name: each.strategy for each in below}}
     strategy = strategies.get(subresource)
-    reset = () if strategy is None else strategy.reset_fields_in(kind.version)
-    if reset:
-        return dict.fromkeys((each.api_version for each in versions), excluding(*reset))
-    return resets_of(group, resource.plural, subresource, (each.version for each in versions))
+    resets = () if strategy is None else strategy.resets_in(kind.version)
+    return dict.fromkeys((each.api_version for each in versions), fields_at(*resets)) if resets else {}
 
 
 def applier_of(scope: Scope, subresource: str) -> Applier:
@@ -152,24 +149,24 @@ def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     return VersionConverter(kind.api_version, versions, convert)
 
 
-def _manager(request: Request, given: str) -> str:
-    return manager_name(given, request.headers.get("user-agent", ""))
-
-
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
-    fields = field_manager(scope, request.action.subresource)
+    subresource = request.action.subresource
+    fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, obj, None):
         return []
-    return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
+    written = obj if scope.other is None else _by_hub(scope, obj)
+    return fields.create(written, manager_name(given, request.headers.get("user-agent", "")), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
-    fields = field_manager(scope, request.action.subresource)
+    subresource = request.action.subresource
+    fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, new, old):
         return []
-    return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
+    written = new if scope.other is None else _by_hub(scope, new)
+    return fields.update(written, old, manager_name(given, request.headers.get("user-agent", "")), times.now())
 
 
 def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
@@ -192,12 +189,15 @@ def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObj
 
 def _by_hub(scope: Scope, obj: Any) -> Any:
     """An object as sent as it looks after its way to the stored version and back, which is what is looked at."""
-    return scope.other.from_hub(scope.other.to_hub(obj)) if scope.other else obj
+    assert scope.other is not None
+    return scope.other.from_hub(scope.other.to_hub(obj))
 
 
 def own_action(request: Request, kind: Kind[Any], obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
-    return _action_manager(kind, request.action.subresource).create(obj, _manager(request, given), times.now())
+    return _action_manager(kind, request.action.subresource).create(
+        obj, manager_name(given, request.headers.get("user-agent", "")), times.now()
+    )
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +217,9 @@ def own_view(
     its own already."""
     show_in_view(scope, parent, before)
     if not is_applied:
-        view.metadata.managed_fields = _view_manager(kind).update(view, before, _manager(request, given), times.now())
+        view.metadata.managed_fields = _view_manager(kind).update(
+            view, before, manager_name(given, request.headers.get("user-agent", "")), times.now()
+        )
 
 
 def own_by_view(scope: Scope, parent: Any, view: Any) -> None:

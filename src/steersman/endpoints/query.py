@@ -11,7 +11,7 @@ from steersman.machinery.go.urls import has_bad_escape, unescape, unescaped_part
 _MOST_PARAMETERS: Final = 10_000
 """Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""
 
-_FEW_ESCAPES: Final = 64
+FEW_ESCAPES: Final = 64
 """Escapes that are read one by one."""
 _LONG: Final = 4 << 10
 _FEW_PARTS: Final = 64
@@ -48,7 +48,7 @@ def parse_query(text: str) -> Query:
     if not text or text.count("&") >= _MOST_PARAMETERS:
         return NO_QUERY
     query = Query()
-    if text.count("%") > _FEW_ESCAPES and "\n" not in text and "\r" not in text:
+    if text.count("%") > FEW_ESCAPES and "\n" not in text and "\r" not in text:
         return _parse_escaped(text)
     query.pairs = pairs = []
     for part in text.split("&"):
@@ -91,7 +91,7 @@ def first_parameter(text: str, name: str) -> str | None:
         if len(key) - 2 * key.count("%") != len(name):
             continue
         tried += 1
-        if tried > _FEW_ESCAPES:
+        if tried > FEW_ESCAPES:
             return parse_query(text).get(name)
         if len(key) > longest or ";" in part or has_bad_escape(key) or _unescape_parameter(key) != name:
             continue
@@ -118,7 +118,7 @@ def first_parameters(text: str, names: Iterable[str]) -> Query:
 
     Others are left out where that is cheaper: not of many parts with many escapes, any of which may be one of a name.
     """
-    if text.count("&") > _FEW_PARTS and text.count("%") > _FEW_ESCAPES:
+    if text.count("&") > _FEW_PARTS and text.count("%") > FEW_ESCAPES:
         return parse_query(text)
     found = ((name, first_parameter(text, name)) for name in names)
     return query_of((name, value) for name, value in found if value is not None)

@@ -72,7 +72,7 @@ class RequestInfo:
     """Those of its metrics, once somebody has made them."""
     agreed: int = 0
     """The number of the route that was found to do what is judged, once one was."""
-    _unread_query: str = ""
+    unread_query: str = ""
     """The query of a list, watch or deletecollection, which may have selectors and name an object. It is not looked at
     before somebody asks for these."""
     _judged: Action | None = None
@@ -81,23 +81,18 @@ class RequestInfo:
     @property
     def judged(self) -> Action:
         """The action with the name of the one object that a list's or watch's field selector asks for."""
-        if not self._unread_query or self.action.verb == "deletecollection":
+        if not self.unread_query or self.action.verb == "deletecollection":
             return self.action
         if self._judged is None:
-            name = _selected_name(self._unread_query)
+            name = _selected_name(self.unread_query)
             self._judged = msgspec.structs.replace(self.action, name=name) if name else self.action
         return self._judged
-
-    @property
-    def may_have_selectors(self) -> bool:
-        """Whether the request has a query in which selectors count for who judges it."""
-        return bool(self._unread_query)
 
     @property
     def selectors(self) -> tuple[str, str]:
         """The texts of the field selector and the label selector, "" for none."""
         if self._selectors is None:
-            query = self._unread_query
+            query = self.unread_query
             self._selectors = (
                 first_parameter(query, "fieldSelector") or "",
                 first_parameter(query, "labelSelector") or "",
@@ -129,7 +124,7 @@ def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     info = RequestInfo(path, action, True, template, root if template else "", target)
     info.long_running = action.verb in _SPECIAL_VERBS or action.subresource in _LONG_RUNNING_SUBRESOURCES
     if action.verb in ("list", "watch", "deletecollection") and not action.name and parts[0] not in _SPECIAL_VERBS:
-        info._unread_query = query_text
+        info.unread_query = query_text
     return info
 
 

@@ -14,21 +14,21 @@ from typing import Any, Generic, TypeAlias
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, Operation
+from steersman.admission.interface import CREATE, UPDATE, KnownNamespace, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import is_large_body, read_body
-from steersman.endpoints.negotiation import Representation
-from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.negotiation import JSON, Representation
+from steersman.endpoints.objects import representation
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
-from steersman.endpoints.request import Request
+from steersman.endpoints.request import SHORT_QUERY, Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.net.message import Response
-from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
+from steersman.machinery.large_work.sizes import SURELY_SMALL
+from steersman.rest.capabilities import Change, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 from steersman.work.offloading import mark_large, offload, offload_if
 
@@ -75,10 +75,6 @@ class Write(Generic[C]):
         if self.request.audit is not None:
             await offload(self.request.audit.patch, self.data)
 
-    async def answer(self, item: Item, code: int = 200) -> Response:
-        """The object that was written, as the client wants it."""
-        return await item_response(self.scope, self.request, item, self.wanted, code)
-
 
 async def parse(
     scope: Scope[C],
@@ -95,8 +91,11 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    options = await offload_if(request.has_long_query, options_of, request)
-    if is_large_body(scope, request, data, media):
+    long = len(request.http.query) > SHORT_QUERY and request.has_long_query
+    options = await offload_if(True, options_of, request) if long else options_of(request)
+    if (len(data) > SURELY_SMALL or media != JSON or scope.kind.takes_long) and is_large_body(
+        scope, request, data, media
+    ):
         mark_large()
     ctx = scope.context(request, dry_run=bool(options.dry_run))
     return Write(scope, request, wanted, media, data, options, ctx)
@@ -111,7 +110,7 @@ async def store_new(write: Write[Creater], obj: Any) -> Item:
         record.obj, record.name = obj, obj.metadata.name
         await chain.validate(record)
 
-    return await write.scope.storage.create(write.ctx, record.obj, check if chain.handles(CREATE) else None)
+    return await write.scope.storage.create(write.ctx, record.obj, check)
 
 
 async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
@@ -120,20 +119,26 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     Without `may_create` it is stored anew only where the kind may be created this way.
     """
     chain, action = write.scope.shared.admission, write.request.action
+    namespace: KnownNamespace | None = None
 
     async def make(old: Any | None) -> Any:
-        return (await admitted(write, await prepare(old), old)).obj
+        nonlocal namespace
+        record = await admitted(write, await prepare(old), old)
+        namespace = record.namespace
+        return record.obj
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(write.admission(UPDATE, new, old))
+        record = write.admission(UPDATE, new, old)
+        record.namespace = namespace
+        await chain.validate(record)
 
     change = Change(
         make,
         uid,
         action.subresource,
         may_create=may_create,
-        check_create=_creation(write),
-        check_update=check if chain.handles(UPDATE) else None,
+        check_create=partial(_check_creation, write),
+        check_update=check,
     )
     return await write.scope.storage.update(write.ctx, action.name, change)
 
@@ -155,22 +160,16 @@ async def mutated(write: Write, record: Admission) -> None:
         await offload(keep_valid_owners, write.request, record.obj, owners)
 
 
-def _creation(write: Write) -> CheckCreate:
-    """What stands before a create by a request to change: the right to create as well, and validating admission.
+async def _check_creation(write: Write, obj: Any) -> None:
+    """Judge a create by a request to change: the right to create as well, and validating admission.
 
     Who makes an object by a subresource, as a Service by its status, needs the right to create the subresource. Raises
     StatusError 403 for who has no such right.
     """
-
-    async def check(obj: Any) -> None:
-        request = write.request
-        action = msgspec.structs.replace(request.action, verb="create")
-        attributes = Attributes(request.user, action)
-        verdict = await decide(write.scope.shared.authorizer, attributes)
-        if not verdict.allowed:
-            raise forbidden_error(attributes, verdict.reason)
-        chain = write.scope.shared.admission
-        if chain.handles(CREATE):
-            await chain.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
-
-    return check
+    request = write.request
+    action = msgspec.structs.replace(request.action, verb="create")
+    attributes = Attributes(request.user, action)
+    verdict = await decide(write.scope.shared.authorizer, attributes)
+    if not verdict.allowed:
+        raise forbidden_error(attributes, verdict.reason)
+    await write.scope.shared.admission.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))

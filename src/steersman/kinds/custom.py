@@ -50,11 +50,8 @@ class CustomKind(OpenKind):
         self._mark: Final = object()
         self._schema_text: Final = compress(schema, 1)
         self._structural: Structural | None = None
+        self.is_cold = True
         self.family: Mapping[str, CustomKind] = {self.api_version: self}
-
-    @property
-    def is_cold(self) -> bool:
-        return self._structural is None
 
     def warm(self) -> None:
         """Compiles the schemas of all versions."""
@@ -68,6 +65,7 @@ class CustomKind(OpenKind):
     def cool(self) -> None:
         """Forgets what was compiled, which takes ten times the room of the rest; it is made again if it is needed."""
         self._structural = None
+        self.is_cold = True
 
     @property
     def structural(self) -> Structural:
@@ -75,6 +73,7 @@ class CustomKind(OpenKind):
         found = self._structural
         if found is None:
             found = self._structural = compile_schema(self.declared_schema)
+            self.is_cold = False
         return found
 
     @property

@@ -82,10 +82,8 @@ class Kind(ABC, Generic[T]):
     takes_long: bool = False
     """Whether work on any object of it is large work, however small the object is; known once it is not cold."""
 
-    @property
-    def is_cold(self) -> bool:
-        """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
-        return False
+    is_cold: bool = False
+    """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
 
     @property
     def brings_openapi(self) -> bool:

@@ -10,7 +10,6 @@ from typing import Final
 
 from steersman.library.declaration import Declaration
 from steersman.library.models import Plain
-from steersman.machinery.go.strings import to_lower
 
 _PORT_NAME: Final = "https"
 
@@ -56,14 +55,6 @@ def manifests(
     served = {(each.group, version.name): None for each in declarations for version in each.versions if version.served}
     for group, version in served:
         yield _api_service(aggregation, group, version, authority)
-
-
-def path_of(manifest: Plain) -> str:
-    """Where an object of `manifests` is in the API."""
-    version, metadata = manifest["apiVersion"], manifest["metadata"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-    return f"{root}{namespace}/{to_lower(manifest['kind'])}s/{metadata['name']}"
 
 
 def _service(aggregation: Aggregation, secure_port: int) -> Iterator[Plain]:

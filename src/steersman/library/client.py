@@ -110,12 +110,7 @@ class ObjectsClient(Generic[T]):
         await self._client.delete(self._resource, name, namespace)
 
     async def _put(self, obj: T, subresource: str) -> T:
-        plain = self._plain(obj)
-        meta = plain["metadata"]
-        target = self._resource.path(meta.get("namespace", ""), meta.get("name", ""), subresource)
-        body = self._resource.encode(plain)
-        target = f"{target}?fieldManager={self._client.manager}"
-        return self._instance(self._resource.decode(await self._client.raw("PUT", target, body)))
+        return self._instance(await self._client.update(self._resource, self._plain(obj), subresource))
 
     def _instance(self, plain: Plain) -> T:
         content = {name: each for name, each in plain.items() if name not in ("apiVersion", "kind", "metadata")}

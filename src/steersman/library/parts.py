@@ -17,7 +17,7 @@ from steersman.controlplane.data_folder import certificate_files, make_data_fold
 from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.options import Options
 from steersman.controlplane.stores import Stores
-from steersman.library.aggregation import Aggregation, ClusterError, manifests, path_of
+from steersman.library.aggregation import Aggregation, ClusterError, manifests
 from steersman.library.checked import check_definitions
 from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import Declaration
@@ -149,12 +149,11 @@ async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
 
     cluster = find_cluster(aggregation.kubeconfig)
     try:
-        for each in objects:
-            await cluster.apply(path_of(each), each, "steersman")
+        await cluster.apply(objects)
     except StatusError as error:
         raise ClusterError(f"the server cannot be registered: {error}") from None
     finally:
-        cluster.close()
+        await cluster.aclose()
 
 
 def _standalone(options: Options, issued: IssuedTokens) -> Surroundings:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -27,7 +29,6 @@ from steersman.registry.authorization.group import AUTHORIZATION
 from steersman.registry.core.namespaces import NAMESPACES
 from steersman.registry.rbac.group import RBAC
 from steersman.registry.services import Services
-from steersman.rest.objects import Reading
 from steersman.rest.resource import Resource
 from steersman.server.server import Server
 
@@ -36,7 +37,6 @@ _ROLES: Final = frozenset(
     {"admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer"}
 )
 """The roles of every cluster that are not of Kubernetes' own components."""
-_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
 
 class Standalone:
@@ -62,8 +62,7 @@ class Standalone:
 
     def lifecycle(self, stores: Stores) -> NamespaceLifecycle:
         """See Surroundings."""
-        namespaces = stores.objects("", "namespaces")
-        return NamespaceLifecycle(lambda name: namespaces.known("", name, _PHASE))
+        return NamespaceLifecycle(partial(stores.objects("", "namespaces").known, "", reading=NAMESPACE))
 
     def install(self, server: Server, stores: Stores) -> None:
         """See Surroundings."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from typing import Final, Protocol
@@ -85,21 +86,27 @@ class Counter(_Labelled):
 
     def __init__(self, name: str, help_text: str, labels: Labels = ()) -> None:
         super().__init__(name, help_text, labels)
-        self._values: dict[Labels, float] = {}
+        self._values: dict[Labels, list[float]] = {}
 
     def inc(self, labels: Labels = (), by: float = 1) -> None:
         """Adds `by`; one label value for each label name, in order."""
-        values = self._values
-        if labels in values:
-            values[labels] += by
-        else:
-            self._put(labels, self.value(labels) + by)
+        series = self._values.get(labels)
+        if series is None:
+            series = self.series(labels)
+        series[0] += by
 
-    def _put(self, labels: Labels, value: float) -> None:
-        """Sets a series, unless it is new and one too many."""
+    def series(self, labels: Labels = ()) -> list[float]:
+        """Return the list whose only number is the value of a series: who counts often adds to it without a call.
+
+        A series that is one too many is a list of its own, which nobody sees.
+        """
         kept = _bounded(labels)
-        if kept in self._values or len(self._values) < MAX_SERIES:
-            self._values[kept] = value
+        series = self._values.get(kept)
+        if series is None:
+            series = [0]
+            if len(self._values) < MAX_SERIES:
+                self._values[kept] = series
+        return series
 
     def forget(self, labels: Labels) -> None:
         """Takes a series away, if it is there."""
@@ -107,15 +114,16 @@ class Counter(_Labelled):
 
     def value(self, labels: Labels = ()) -> float:
         """The present value of a series, 0 if there is none."""
-        return self._values.get(_bounded(labels), 0)
+        series = self._values.get(_bounded(labels))
+        return 0 if series is None else series[0]
 
     def sum(self) -> float:
         """The present value of all series together."""
-        return sum(self._values.values())
+        return sum(value for (value,) in self._values.values())
 
     def expose(self) -> Iterator[str]:
         yield from self._head()
-        for labels, value in list(self._values.items()):
+        for labels, (value,) in list(self._values.items()):
             yield f"{self.name}{self._series(labels)} {_number(value)}"
 
 
@@ -126,7 +134,7 @@ class Gauge(Counter):
 
     def set(self, value: float, labels: Labels = ()) -> None:
         """Sets the series to `value`."""
-        self._put(labels, value)
+        self.series(labels)[0] = value
 
 
 class Computed(_Labelled):
@@ -153,25 +161,32 @@ class Histogram(_Labelled):
     def __init__(self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels = ()) -> None:
         super().__init__(name, help_text, labels)
         self._buckets = buckets
-        self._edges = (*(f'le="{_edge(bound)}"' for bound in buckets), 'le="+Inf"')
         self._values: dict[Labels, list[float]] = {}
+
+    @cached_property
+    def _edges(self) -> tuple[str, ...]:
+        """The labels of buckets, written when they are first exposed."""
+        return (*(f'le="{_edge(bound)}"' for bound in self._buckets), 'le="+Inf"')
 
     def observe(self, value: float, labels: Labels = ()) -> None:
         """Counts `value` in; one label value for each label name, in order."""
         series = self._values.get(labels)
         if series is None:
-            series = self._begun(labels)
-            if series is None:
-                return
+            series = self.series(labels)
         series[bisect_left(self._buckets, value)] += 1
         series[-1] += value
 
-    def _begun(self, labels: Labels) -> list[float] | None:
-        """A series that is not there under these labels as they are; None if it would be one too many."""
+    def series(self, labels: Labels) -> list[float]:
+        """Return the counts of a series: of each bucket, of what is beyond, and the sum of the values.
+
+        A series that is one too many is a list of its own, which nobody sees.
+        """
         kept = _bounded(labels)
         series = self._values.get(kept)
-        if series is None and len(self._values) < MAX_SERIES:
-            series = self._values[kept] = [0.0] * (len(self._buckets) + 2)
+        if series is None:
+            series = [0.0] * (len(self._buckets) + 2)
+            if len(self._values) < MAX_SERIES:
+                self._values[kept] = series
         return series
 
     def expose(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Request bodies: pieces arrive from a connection and are read once by the handler, under back-pressure."""
+"""Bodies that come: pieces arrive from a connection and are read once, under back-pressure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _ignore(_: int) -> None:
 
 
 class IncomingBody:
-    """The body of a request, implementing `message.RequestBody`.
+    """The body of a request, implementing `message.RequestBody`, or of an answer.
 
-    `consumed` is called with the number of bytes the handler has taken, for flow control. `wanted`, if there is one,
-    is called when the handler first waits for bytes that are not there (100 Continue).
+    `consumed` is called with the number of bytes the reader has taken, for flow control. `wanted`, if there is one,
+    is called when the reader first waits for bytes that are not there (100 Continue).
     """
 
     __slots__ = ("_complete", "_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "expected")
@@ -122,12 +122,22 @@ class IncomingBody:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces. Raises BodyAborted."""
-        while True:
-            while self._pieces:
-                yield self._take()
+        while piece := await self.next():
+            yield piece
+
+    async def next(self) -> bytes:
+        """Wait for the next piece; return b"" at the end. Raises BodyAborted."""
+        while not self._pieces:
             if self._complete:
-                return
+                return b""
             await self._more()
+        return self._take()
+
+    def rest(self) -> bytes:
+        """Return what has arrived and has not been read; `consumed` is not called."""
+        data = b"".join(self._pieces)
+        self.discard()
+        return data
 
     def _take(self) -> bytes:
         piece = self._pieces.popleft()

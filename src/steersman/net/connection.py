@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final, Protocol, cast
+from typing import Any, ClassVar, Final, Protocol, cast
 
 from steersman.net import eager
 from steersman.net.fields import FieldCache
@@ -105,6 +105,7 @@ class ClosedTransport(asyncio.Transport):
 
 
 CLOSED: Final = ClosedTransport()
+_NOBODY: Final = Peer()
 
 
 class Receiver(asyncio.BufferedProtocol):
@@ -114,7 +115,24 @@ class Receiver(asyncio.BufferedProtocol):
     fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
     """
 
-    __slots__ = ("__weakref__", "_lost", "_transport", "_unsent", "blocked", "core", "out", "piece", "scheduled")
+    __slots__ = (
+        "__weakref__",
+        "_closing_since",
+        "_deaf",
+        "_later",
+        "_lost",
+        "_peer",
+        "_put_off",
+        "_transport",
+        "_unsent",
+        "blocked",
+        "core",
+        "out",
+        "piece",
+        "scheduled",
+    )
+    protocol: ClassVar[str]
+    """Name of the protocol in `Counters.open`."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -129,7 +147,34 @@ class Receiver(asyncio.BufferedProtocol):
         self._unsent: list[bytes] = []
         """Pieces from `out` that the transport is yet to take; empty unless it has enough."""
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._peer = _NOBODY
         self._lost = False
+        self._deaf = False
+        """What comes is ignored, or not read as a request any more."""
+        self._later = False
+        """Goes on with what has come in a later turn."""
+        self._put_off = False
+        """The same for what has come in a turn that had no time for it."""
+        self._closing_since: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register the connection."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
+        self._peer = peer_of(transport)
+        self.core.connections.add(self)
+        self.core.counters.open[self.protocol] += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cut off what is in flight, now or soon."""
+        self._lost = self._deaf = True
+        self.core.remove(self)
+        self.core.counters.open[self.protocol] -= 1
+        self._transport = CLOSED
+        if self.core.turns.spent():
+            self.core.losses.later(self)
+        else:
+            self.dropped()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the loop reads to."""
@@ -209,6 +254,39 @@ class Receiver(asyncio.BufferedProtocol):
             data = b"".join(self._unsent)
             self._unsent.clear()
             self._transport.write(data)
+
+    # The end
+
+    def send_elsewhere(self) -> None:
+        """See Connection."""
+        raise NotImplementedError
+
+    def shut_down(self) -> None:
+        """See Connection."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close at once."""
+        if not self._lost:
+            self._transport.abort()
+
+    def _close(self) -> None:
+        if not self._lost:
+            self._deaf = True
+            self._send_rest()
+            self._transport.close()
+
+    def check(self, now: float) -> None:
+        """Close the connection if it has been idle, in the middle of a head, or about to close, for too long."""
+        limits = self.core.limits
+        if self._closing_since is None:
+            self._check_waits(now)
+        elif now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
+            self.abort()
+
+    def _check_waits(self, now: float) -> None:
+        """End what has waited for too long on a connection that is not about to close."""
+        raise NotImplementedError
 
 
 def _take(pieces: list[bytes], at: int, offset: int, room: int, parts: list[bytes]) -> tuple[int, int]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Final, cast
+from typing import cast
 
 from steersman.net import eager
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
 from steersman.net.connection import answer, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
+from steersman.net.outgoing import OutgoingAnswer
 from steersman.net.turns import Starts
-
-_LITTLE: Final = 64 << 10
 
 
 class ClientResponse:
@@ -84,16 +82,18 @@ class InProcessClient:
             feeding = asyncio.ensure_future(_feed(incoming, body))
         path, _, query = target.partition("?")
         request = Request(method, path, query, Headers.of(headers), incoming, self._peer, "1.1", "https", self._host)
-        exchange = _Exchange(self._handler, request, feeding)
-        Starts.of(exchange.loop).later(exchange)
+        loop = asyncio.get_running_loop()
+        exchange = _Exchange(self._handler, request, incoming, feeding, loop)
+        Starts.of(loop).later(exchange)
         return await exchange.response()
 
 
 def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
     """Headers that say how long the body is, as those of any client do."""
     given = tuple(headers)
-    if any(name == "content-length" for name, _ in given):
-        return given
+    for name, _ in given:
+        if name == "content-length":
+            return given
     return (*given, ("content-length", str(length)))
 
 
@@ -108,63 +108,36 @@ async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:
         body.fail(str(error))
 
 
-class _Exchange:
+class _Exchange(OutgoingAnswer):
     """One request and its response: the client reads what the handler writes."""
 
-    __slots__ = (
-        "_error",
-        "_feeding",
-        "_handler",
-        "_head",
-        "_no_body",
-        "_pieces",
-        "_reader",
-        "_sink",
-        "_writers",
-        "buffered",
-        "ended",
-        "gone",
-        "loop",
-        "request",
-        "responded",
-        "task",
-    )
+    __slots__ = ("_feeding", "_handler", "_head", "_reader", "gone")
 
-    def __init__(self, handler: Handler, request: Request, feeding: asyncio.Task[None] | None) -> None:
-        self.loop = asyncio.get_running_loop()
+    def __init__(
+        self,
+        handler: Handler,
+        request: Request,
+        body: IncomingBody | EmptyBody,
+        feeding: asyncio.Task[None] | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(loop, body)
         self.request = request
         self._handler = handler
-        self.task: asyncio.Task[None] | None = None
-        self.buffered = 0
-        self.ended = False
         self.gone = False
-        self.responded = False
+        """The client has gone away."""
         # not the ClientResponse, which knows this exchange: only the collector would free that circle
-        self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = self.loop.create_future()
+        self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = loop.create_future()
         self._feeding = feeding
         self._no_body = request.method == "HEAD"
-        self._pieces: deque[bytes] = deque()
-        self._error = False
         self._reader: asyncio.Future[None] | None = None
-        self._writers: list[asyncio.Future[None]] = []
-        self._sink: Stream | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more can be written."""
-        return self.ended or self.gone or self._error
-
-    @property
-    def closed(self) -> bool:
-        """The same: what the handler has written is the client's, whenever it reads it."""
-        return self.over
 
     # The handler's side
 
     def begin(self) -> None:
         """Runs the handler, unless the client has gone away by now."""
         if not self.gone:
-            self.task = eager.start(self.loop, answer(self._handler, self))
+            self.task = eager.start(self._loop, answer(self._handler, self))
 
     def respond(self, response: Response) -> None:
         """Queues the head, and the body unless it is an async iterator."""
@@ -180,7 +153,7 @@ class _Exchange:
         if not self._head.done():
             self._head.set_result((response.status, response.headers))
         if self._no_body:
-            self.ended = True
+            self.ended = self.closed = True
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
         elif isinstance(body, (bytes, list, tuple)):
@@ -196,39 +169,35 @@ class _Exchange:
 
     def write(self, data: bytes) -> None:
         """Queues a piece of the body."""
-        if self.over or not data:
+        if self.closed or not data:
             return
-        self._pieces.append(data)
+        self.pending.append(data)
         self.buffered += len(data)
-        self._wake_reader()
+        if self._reader is not None:
+            self._wake_reader()
 
     def end(self) -> None:
-        """Ends the body."""
-        if not self.over:
+        """Ends the body: what has been written is the client's, whenever it reads it."""
+        if not self.closed:
             self.ended = True
-            self._close_sink()
-            self._wake_reader()
-            tell_over(self.request)
+            self._over()
 
     def abort(self) -> None:
         """Cuts the response off."""
-        if self.over:
+        if self.closed:
             return
-        self._error = True
+        self.cancelled = True
         if not self._head.done():
             self._head.set_exception(BodyAborted("the handler gave no answer"))
-        self._close_sink()
-        self._wake_reader()
-        tell_over(self.request)
+        self._over()
 
-    async def drain(self) -> None:
-        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
-        while self.buffered > _LITTLE and not self.gone:
-            waiter = self.loop.create_future()
-            self._writers.append(waiter)
-            await waiter
-        if self.gone:
-            raise BodyAborted("the client has gone")
+    def _over(self) -> None:
+        self.closed = True
+        if self._sink is not None:
+            self.close_sink()
+        if self._reader is not None:
+            self._wake_reader()
+        tell_over(self.request)
 
     # The client's side
 
@@ -243,17 +212,16 @@ class _Exchange:
 
     async def next(self) -> bytes | None:
         """The next piece; None at the end. Raises BodyAborted."""
-        while not self._pieces:
-            if self._error or self.gone:
+        while not self.pending:
+            if self.cancelled:
                 raise BodyAborted("the response was cut off")
             if self.ended:
                 return None
-            self._reader = self.loop.create_future()
+            self._reader = self._loop.create_future()
             await self._reader
-        piece = self._pieces.popleft()
+        piece = self.pending.popleft()
         self.buffered -= len(piece)
-        if self.buffered <= _LITTLE:
-            self._wake_writers()
+        self.wake_writers()
         return piece
 
     async def leave(self) -> None:
@@ -261,32 +229,19 @@ class _Exchange:
         if self.gone:
             return
         unfinished = not self.ended
-        self.gone = True
-        self._pieces.clear()
+        self.gone = self.cancelled = True
+        self.pending.clear()
         self.buffered = 0
-        tell_over(self.request)
-        self._close_sink()
-        self._wake_reader()
-        self._wake_writers()
-        if isinstance(self.request.body, IncomingBody):
-            self.request.body.fail("the client has gone")
+        self._over()
+        self.wake_writers()
+        if isinstance(self.body, IncomingBody):
+            self.body.fail("the client has gone")
         for task in (self.task, self._feeding):
             if task is not None and not task.done() and task is not asyncio.current_task():
                 if unfinished or task is self._feeding:
                     task.cancel()
                 await asyncio.wait([task])
 
-    def _close_sink(self) -> None:
-        if self._sink is not None:
-            sink, self._sink = self._sink, None
-            notify_closed(sink)
-
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
-
-    def _wake_writers(self) -> None:
-        writers, self._writers = self._writers, []
-        for waiter in writers:
-            if not waiter.done():
-                waiter.set_result(None)

@@ -12,7 +12,7 @@ from steersman.api.core.v1 import Node, Pod, Taint
 from steersman.client.informer import Key, key_of
 from steersman.machinery.built_in.node_affinity import required
 from steersman.machinery.built_in.pod_resources import compute_qos_class, pod_requests, requests_of_spec
-from steersman.machinery.built_in.taints import tolerates
+from steersman.machinery.built_in.taints import is_tolerated, untolerated
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.sysctls import REASON, forbidden
 
@@ -122,9 +122,8 @@ def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str
         return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if allocated.has_conflict(pod):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
-    for taint in node.spec.taints:
-        if taint.effect == "NoExecute" and not any(tolerates(each, taint) for each in pod.spec.tolerations):
-            return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    if untolerated(pod.spec.tolerations, node.spec.taints, "NoExecute") is not None:
+        return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
     return None
 
 
@@ -141,7 +140,7 @@ def _is_taken_under(pod: Pod, pressure: Collection[str]) -> bool:
     if compute_qos_class(pod.spec) != "BestEffort":
         return True
     taint = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
-    return any(tolerates(each, taint) for each in pod.spec.tolerations)
+    return is_tolerated(taint, pod.spec.tolerations)
 
 
 def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:

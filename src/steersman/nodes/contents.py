@@ -47,11 +47,11 @@ _MOST_FOUND: Final = 64 << 10
 _MOST_FOUND_BY_ALL: Final = 32 << 20
 _KEPT_RUNS: Final = 2
 """Of a container, whose log may be asked for."""
-_SECONDS_IN_LOOK: Final = 0.006
+SECONDS_IN_LOOK: Final = 0.006
 """Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
 _TURNS_BETWEEN_LOOKS: Final = 500
 """For which they go on between two looks, and others have their turn after each."""
-_MOST_FOLLOWED: Final = 2000
+MOST_FOLLOWED: Final = 2000
 """Containers whose commands are followed."""
 _MOST_GIVEN: Final = 64 << 10
 """Bytes of the files, and characters of the variables, that such a container is given."""
@@ -63,7 +63,7 @@ _MOST_MOUNTS: Final = 1024
 """Of a container."""
 _MOST_EXPRESSIONS: Final = 16 << 10
 """Characters of all expressions in the mounts of a container."""
-_MOST_SERVERS: Final = 256
+MOST_SERVERS: Final = 256
 """Servers of files; the volumes of others live as long as their pods."""
 _MOST_NAME: Final = 253
 _MOST_WRITERS: Final = 256
@@ -138,7 +138,7 @@ class Contents:
 
     def _files(self, pod: Pod, volume: Volume, key: VolumeKey) -> VolumeFiles:
         if key.kind == SERVER and not self.store.has(key):
-            if self._servers >= _MOST_SERVERS or len(key.owner) > _MOST_NAME:
+            if self._servers >= MOST_SERVERS or len(key.owner) > _MOST_NAME:
                 return self.store.files(of_pod(pod, volume))
             self._servers += 1
         return self.store.files(key)
@@ -181,7 +181,7 @@ class Contents:
 
     def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
         """Follow the command of a container from now on, unless many are followed."""
-        if of_pod.is_gone or self._followed >= _MOST_FOLLOWED:
+        if of_pod.is_gone or self._followed >= MOST_FOLLOWED:
             return
         self._followed += 1
         of_pod.courses[container_id] = of_pod.logs[container_id] = course
@@ -216,7 +216,7 @@ class PodContents:
         self._pod = pod
         self._volumes = mounts
         self._known = known
-        self._left = _SECONDS_IN_LOOK
+        self._left = SECONDS_IN_LOOK
         self._env_files: dict[tuple[str, str], tuple[bytes, EnvFile]] = {}
         """Files of variables that were read in this look, by volume and path."""
         self._env_left = _MOST_ENV_FILES

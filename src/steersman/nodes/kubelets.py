@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from steersman.api.core.v1 import Node, ObjectReference, PersistentVolume, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
@@ -21,6 +21,7 @@ from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PERSISTENT_VOLUMES, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_resources import AnyContainer
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -35,7 +36,7 @@ from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
-from steersman.nodes.pod_life import Step, is_over, step, takes_long
+from steersman.nodes.pod_life import Step, step, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.resize import Room
@@ -202,7 +203,7 @@ class Kubelets:
             self._needs.forget(old)
         pod = new or old
         if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
-            if new is None or is_over(new):
+            if new is None or is_terminal(new):
                 node.allocated.remove(key_of(pod))
                 self._servers.end_connections(pod.metadata.uid)
             elif new.status.start_time:
@@ -240,7 +241,7 @@ class Kubelets:
             self._places.pop(key, None)
         if pod is None or node is None or node.unreachable:
             return
-        is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None
+        is_new = not pod.status.start_time and not is_terminal(pod) and pod.metadata.deletion_timestamp is None
         if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):
             return
         self._places[key] = node
@@ -269,10 +270,10 @@ class Kubelets:
                 self._expected.pop(key, None)
                 raise
         self._tell(node, pod, done.happened)
-        if is_over(pod) or done.over:
+        if is_terminal(pod) or done.over:
             node.allocated.remove(key)
             await self._release_volumes(key, node)
-        if is_over(pod):
+        if is_terminal(pod):
             containers.forget(pod, gone=False)
         if done.over:
             await self._delete(pod)
@@ -283,7 +284,7 @@ class Kubelets:
 
     async def _made(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
         """Has containers that make Secrets do so; what went wrong with each by name."""
-        if self._account is None or is_over(pod):
+        if self._account is None or is_terminal(pod):
             return {}
 
         def variables(container: AnyContainer) -> Awaitable[Mapping[str, str]]:
@@ -343,7 +344,7 @@ class Kubelets:
         """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
         Raises Unreachable."""
         containers = self._servers.containers
-        found = None if is_over(pod) or self._is_gone(pod) else containers.contents.of(pod)
+        found = None if is_terminal(pod) or self._is_gone(pod) else containers.contents.of(pod)
         if found is None:
             return None
 
@@ -372,7 +373,7 @@ class Kubelets:
 
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a pod has the volumes of its claims."""
-        if not uses_claims(pod) or is_over(pod):
+        if not uses_claims(pod) or is_terminal(pod):
             return True
         resized = await self._volumes.mounted(pod, node.name)
         for name in resized or ():
@@ -402,15 +403,12 @@ class Kubelets:
         )
 
     def _active_pods(self, node: str) -> list[Pod]:
-        return [each for each in self._pods.indexed(BY_NODE, node) if not is_over(each)]
+        return [each for each in self._pods.indexed(BY_NODE, node) if not is_terminal(each)]
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))
-        try:
+        with ignoring(is_not_found):
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     def _tell_of_refusal(self, pod: Pod) -> None:
         """Tell once that a pod was asked as a webhook or an API, and what can be done."""

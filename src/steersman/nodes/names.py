@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
 from steersman.client.resources import ENDPOINT_SLICES, SERVICES
-from steersman.machinery.errors.status import StatusError
 
 _DOMAIN: Final = "svc.cluster.local"
 _MOST: Final = 100
@@ -24,12 +22,9 @@ async def resolved(client: Client, namespace: str, name: str) -> str:
     if len(labels) > 2:  # of one pod behind a Service
         return await _of_pod(client, labels)
     service, place = labels[0], labels[1] if len(labels) == 2 else namespace
-    try:
-        found = await client.get(SERVICES, service, place)
-    except StatusError as error:
-        if is_not_found(error):
-            return ""
-        raise
+    found = await client.find(SERVICES, service, place)
+    if found is None:
+        return ""
     full = f"{service}.{place}.{_DOMAIN}"
     if found.spec.type == "ExternalName":
         return ""

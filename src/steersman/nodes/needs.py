@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from steersman.api.core.v1 import Pod
 from steersman.client.informer import Key, key_of
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
+from steersman.machinery.built_in.pod_state import is_active
 from steersman.machinery.values import times
 from steersman.nodes.container_status import all_statuses
 from steersman.nodes.mounting import Tried, mount
@@ -134,6 +135,6 @@ def _advice_about(missing: Mapping[Source, set[str]], namespace: str) -> str:
 
 def _is_to_start(pod: Pod) -> bool:
     """Whether something of a pod does not run that may have to start."""
-    if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+    if not is_active(pod):
         return False
     return not pod.status.pod_ip or any(each.state.running is None for each in all_statuses(pod.status))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Node
+from steersman.machinery.free_numbers import FreeNumbers
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
@@ -48,9 +48,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
         self._networks = networks
         self._adopts_all = adopts_all
         self._adopted: set[str] = set()
-        self._taken = {each.number for each in self._nodes.values()}
-        self._next = 0
-        self._free: list[int] = []
+        self._free = FreeNumbers(each.number for each in self._nodes.values())
 
     def __getitem__(self, name: str) -> SimulatedNode:
         return self._nodes[name]
@@ -78,7 +76,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
         number = self._number_of(node)
         found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
         found.uid = node.metadata.uid
-        self._taken.add(number)
+        self._free.take(number)
         self._nodes[found.name] = found
         self._adopted.add(found.name)
         return found
@@ -93,22 +91,13 @@ class NodeSet(Mapping[str, SimulatedNode]):
             return None
         self._adopted.discard(name)
         found = self._nodes.pop(name)
-        self._taken.discard(found.number)
-        heapq.heappush(self._free, found.number)
+        self._free.release(found.number)
         return found
 
     def _number_of(self, node: Node) -> int:
-        """The number by whose addresses the node is known already, or the lowest free one. Raises ValueError."""
+        """Return the number by whose addresses the node is known already, or the lowest free one."""
         known = self._number_in(node.spec.pod_cidr)
-        if known is not None and known not in self._taken:
-            return known
-        while self._free:
-            number = heapq.heappop(self._free)
-            if number not in self._taken:
-                return number
-        while self._next in self._taken:
-            self._next += 1
-        return self._next
+        return known if known is not None and known in self._free else self._free.lowest()
 
     def _number_in(self, cidr: str) -> int | None:
         assert self._networks is not None

@@ -20,6 +20,7 @@ from steersman.api.core.v1 import (
     PodStatus,
 )
 from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.nodes import restart_all
@@ -70,11 +71,6 @@ class Step:
         )
 
 
-def is_over(pod: Pod) -> bool:
-    """Whether its containers have ended and are not started again."""
-    return pod.status.phase in ("Succeeded", "Failed")
-
-
 def takes_long(pod: Pod) -> bool:
     """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
     containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
@@ -88,7 +84,7 @@ def takes_long(pod: Pod) -> bool:
 def step(pod: Pod, place: Place, now: float) -> Step:
     """What a pod that is bound to a node becomes at this time."""
     deleting = pod.metadata.deletion_timestamp is not None
-    if is_over(pod):
+    if is_terminal(pod):
         return Step(pod.status, changed=False, again=None, over=deleting)
     return _Life(pod, place, now, deleting=deleting).step()
 

@@ -14,6 +14,8 @@ from steersman.api.core.v1 import (
     PodStatus,
 )
 from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.machinery.built_in.pod_state import TERMINAL_PHASES
+from steersman.machinery.values.conditions import time_condition, without_conditions
 from steersman.nodes import restart_all
 from steersman.nodes.container.restarts import should_restart
 from steersman.nodes.container_status import never_started
@@ -118,22 +120,19 @@ def _pairs(
 
 def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = False) -> None:
     """Makes the conditions say how it is; those of others stay. `restarting` is whether all containers start anew."""
-    wanted = {each.type: each for each in _conditions(pod, status)}
+    wanted = list(_conditions(pod, status))
     if (of_all := restart_all.condition(pod, status, restarting=restarting)) is not None:
-        wanted[of_all.type] = of_all
-    old = {each.type: each for each in status.conditions}
-    for type_, condition in wanted.items():
-        before = old.get(type_)
-        same = before is not None and before.status == condition.status
-        condition.last_transition_time = before.last_transition_time if before is not None and same else now
-        condition.observed_generation = pod.metadata.generation
-    others = [each for each in status.conditions if each.type not in wanted]
-    status.conditions = [*others, *wanted.values()]
+        wanted.append(of_all)
+    for condition in wanted:
+        condition.last_transition_time, condition.observed_generation = now, pod.metadata.generation
+        time_condition(condition, status.conditions)
+    others = without_conditions(status.conditions, *(each.type for each in wanted))
+    status.conditions = [*others, *wanted]
 
 
 def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
     """Says that the pod has ended since its node had to be rid of it."""
-    others = [each for each in status.conditions if each.type != "DisruptionTarget"]
+    others = without_conditions(status.conditions, "DisruptionTarget")
     disruption = _condition("DisruptionTarget", good=True, reason="TerminationByKubelet", message=message)
     disruption.last_transition_time, disruption.observed_generation = now, pod.metadata.generation
     status.conditions = [disruption, *others]
@@ -152,7 +151,7 @@ def rejected(pod: Pod, reason: str, message: str, now: str) -> PodStatus:
 
 
 def _conditions(pod: Pod, status: PodStatus) -> Iterator[PodCondition]:
-    over = status.phase in ("Succeeded", "Failed")
+    over = status.phase in TERMINAL_PHASES
     yield _condition("PodReadyToStartContainers", good=bool(status.pod_ip) and not over)
     yield _initialized(pod, status)
     containers_ready = _containers_ready(pod, status)
@@ -181,7 +180,7 @@ def _initialized(pod: Pod, status: PodStatus) -> PodCondition:
 
 
 def _containers_ready(pod: Pod, status: PodStatus) -> PodCondition:
-    if status.phase in ("Succeeded", "Failed"):
+    if status.phase in TERMINAL_PHASES:
         reason = "PodCompleted" if status.phase == "Succeeded" else "PodFailed"
         return _condition("ContainersReady", good=False, reason=reason)
     sidecars = [

@@ -15,6 +15,7 @@ from msgspec import Struct
 from steersman.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import pod_requests, requests_of_spec
 from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.values.conditions import without_conditions
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.pod_level import allocated_of, differs, limits_in, resources_of
 
@@ -167,7 +168,7 @@ def _condition(
 
 
 def _put(status: PodStatus, type_: str, condition: PodCondition | None) -> None:
-    others = [each for each in status.conditions if each.type != type_]
+    others = without_conditions(status.conditions, type_)
     status.conditions = others if condition is None else [condition, *others]
 
 

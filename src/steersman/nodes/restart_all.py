@@ -20,6 +20,7 @@ from steersman.api.core.v1 import (
     PodStatus,
 )
 from steersman.machinery.built_in.pod_resources import AnyContainer
+from steersman.machinery.built_in.pod_state import TERMINAL_PHASES
 
 CONDITION: Final = "AllContainersRestarting"
 RESTARTING: Final = "RestartingAllContainers"
@@ -70,7 +71,7 @@ def condition(pod: Pod, status: PodStatus, *, restarting: bool) -> PodCondition 
     containers = (*pod.spec.init_containers, *(pod.spec.containers or ()))
     if not any(rule.action == _ACTION for each in containers for rule in each.restart_policy_rules):
         return None
-    if status.phase in ("Succeeded", "Failed"):
+    if status.phase in TERMINAL_PHASES:
         reason = "PodCompleted" if status.phase == "Succeeded" else "PodFailed"
         return PodCondition(type=CONDITION, status="False", reason=reason)
     if not restarting:

@@ -14,7 +14,7 @@ from typing import Final
 from steersman.api.core.v1 import Pod, Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.status import StatusError
@@ -113,8 +113,5 @@ async def _make(
 ) -> None:
     """Make a Secret, unless it is there. Raises StatusError."""
     metadata = ObjectMeta(name=name, namespace=namespace, labels=dict(labels or {}))
-    try:
+    with ignoring(is_already_exists):
         await client.create(SECRETS, Secret(metadata=metadata, data=dict(data), type=type_))
-    except StatusError as error:
-        if not is_already_exists(error):
-            raise

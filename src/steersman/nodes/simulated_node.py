@@ -31,6 +31,7 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import time_condition
 from steersman.nodes.admission import Allocated
 from steersman.nodes.images import size_of
 from steersman.nodes.rehearsal import Unknown
@@ -202,16 +203,17 @@ class SimulatedNode:
     def status(self, before: list[NodeCondition]) -> NodeStatus:
         """What it reports of itself."""
         template, now, machine = self.template, times.now(), str(UUID(self._machine_id))
-        since = {each.type: each.last_transition_time for each in before}
-        known = {each.type: each.status for each in before}
         conditions = [
-            NodeCondition(
-                type=type_,
-                status=status,
-                last_heartbeat_time=now,
-                reason=reason,
-                message=message,
-                last_transition_time=since[type_] if known.get(type_) == status else now,
+            time_condition(
+                NodeCondition(
+                    type=type_,
+                    status=status,
+                    last_heartbeat_time=now,
+                    reason=reason,
+                    message=message,
+                    last_transition_time=now,
+                ),
+                before,
             )
             for type_, status, reason, message in (
                 _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in GOOD

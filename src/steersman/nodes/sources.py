@@ -6,13 +6,13 @@ All are followed, but of each its keys alone are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from steersman.api.core.v1 import ConfigMap, Pod, Secret
+from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import CONFIG_MAPS, SECRETS
-from steersman.machinery.errors.status import StatusError
 from steersman.nodes.references import CONFIG_MAP, SECRET, Find, Keys, Source, sources_of
 
 
@@ -87,16 +87,9 @@ class Sources:
     async def _asked(self, namespace: str, source: Source) -> Keys | None:
         if not source.name:
             return None
-        try:
-            if source.kind == SECRET:
-                secret = await self._client.get(SECRETS, source.name, namespace)
-                return _keys_of(secret)
-            config_map = await self._client.get(CONFIG_MAPS, source.name, namespace)
-            return _keys_of(config_map)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            return None
+        resource: APIResource[Any] = SECRETS if source.kind == SECRET else CONFIG_MAPS
+        found: ConfigMap | Secret | None = await self._client.find(resource, source.name, namespace)
+        return None if found is None else _keys_of(found)
 
 
 def _keys_of(found: ConfigMap | Secret) -> Keys:

@@ -282,12 +282,8 @@ class _Reader:
         services: list[Service] = []
         if self._pod.spec.enable_service_links is not False:
             services = (await self._client.list(SERVICES, namespace, limit=_MOST_SERVICES)).items
-        try:
-            return [*services, await self._client.get(SERVICES, "kubernetes", "default")]
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            return services
+        found = await self._client.find(SERVICES, "kubernetes", "default")
+        return services if found is None else [*services, found]
 
     async def variables(self) -> dict[str, str]:
         """Those of Services, of `envFrom`, then those of `env`; as many as a process may have."""

@@ -14,12 +14,12 @@ import msgspec
 from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from steersman.api.storage.v1 import CSIDriver
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from steersman.machinery.built_in.csi import is_attached_first, unique_name
 from steersman.machinery.built_in.volumes import claim_name, is_fully_bound, storage_of
-from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values.conditions import is_condition_true, without_conditions
 
 _TO_BE_RESIZED = "FileSystemResizePending"
 _RESIZING = ("Resizing", _TO_BE_RESIZED)
@@ -162,12 +162,8 @@ class NodeVolumes:
             if known is None or self._said.get(node, sorted(known.status.volumes_in_use)) == wanted:
                 return
             patch = {"status": {"volumesInUse": wanted or None}}
-            try:
+            with ignoring(is_not_found):
                 await self._client.change(NODES, node, "", patch, subresource="status")
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
-            else:
                 self._said[node] = wanted
 
     async def _resized(self, key: Key) -> str:
@@ -177,10 +173,10 @@ class NodeVolumes:
         volume = None if claim is None else self._volumes.get("", claim.spec.volume_name)
         if claim is None or volume is None:
             return ""
-        if not any(each.type == _TO_BE_RESIZED and each.status == "True" for each in claim.status.conditions):
+        if not is_condition_true(claim.status.conditions, _TO_BE_RESIZED):
             return ""
         capacity = {**claim.status.capacity, "storage": storage_of(volume.spec.capacity)}
-        conditions = [each for each in claim.status.conditions if each.type not in _RESIZING]
+        conditions = without_conditions(claim.status.conditions, *_RESIZING)
         status = msgspec.structs.replace(
             claim.status, capacity=capacity, conditions=conditions, allocated_resource_statuses={}
         )

@@ -11,7 +11,7 @@ from typing import Final
 from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.resources import (
     API_SERVICES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -19,7 +19,6 @@ from steersman.client.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from steersman.machinery.built_in.pod_resources import AnyContainer
-from steersman.machinery.errors.status import StatusError
 from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.surroundings import unexpanded_command_of
 
@@ -63,13 +62,10 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
     hosts = [each for each in flags.get("host", "").split(",") if each]
     if not name or not hosts or len(hosts) > _MOST_HOSTS:
         raise ValueError("flags --secret-name and --host are wanted")
-    try:
+    with ignoring(is_not_found):
         if not (await client.get(SECRETS, name, namespace)).data.get(flags.get("ca-name", "ca")):
             raise ValueError("got secret, but it did not contain a 'ca' key")
         return
-    except StatusError as error:
-        if not is_not_found(error):
-            raise
     from steersman.nodes.certificates import certificates_of  # most clusters make none
 
     authority, certificate, key = certificates_of(hosts)
@@ -81,11 +77,8 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
     made = Secret(
         metadata=ObjectMeta(name=name, namespace=namespace), data=data, type=flags.get("secret-type", "Opaque")
     )
-    try:
+    with ignoring(is_already_exists):
         await client.create(SECRETS, made)
-    except StatusError as error:
-        if not is_already_exists(error):
-            raise
 
 
 async def _patch(client: Client, flags: Mapping[str, str]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.server import Server
+from steersman.work.first_use import loaded
 from steersman.work.single_flight import Flight
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class OpenAPIOnFirstUse:
         return await self._making
 
     async def _make(self) -> OpenAPIService:
-        module = await asyncio.to_thread(import_module, "steersman.openapi.service")
+        module = await loaded("steersman.openapi.service")
         made: OpenAPIService = module.OpenAPIService(self._server, self.remote)
         return made
 

@@ -129,6 +129,14 @@ class Objects(Protocol):
         """Another number after each change of any of them: what was made of all is good until it changes."""
         ...
 
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called in the turn of the event loop in which any of them changes."""
+        ...
+
+    def are_none(self) -> bool:
+        """Return True if there are none, and no other server can have made any that this one does not know of."""
+        ...
+
     async def create(self, ctx: Context, obj: Any) -> Any:
         """Creates with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
         ...
@@ -152,6 +160,22 @@ class Objects(Protocol):
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
         """Deletes as the DELETE verb does. Raises StatusError."""
         ...
+
+
+class Presence:
+    """The knowledge whether a resource has any objects; `changed` is called when it has others than none or none."""
+
+    def __init__(self, objects: Objects, changed: Callable[[], None]) -> None:
+        self._objects = objects
+        self._changed = changed
+        self.are_none = objects.are_none()
+        objects.follow(self._look)
+
+    def _look(self) -> None:
+        are_none = self._objects.are_none()
+        if are_none is not self.are_none:
+            self.are_none = are_none
+            self._changed()
 
 
 async def all_known(namespace: str, name: str) -> None:

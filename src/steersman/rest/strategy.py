@@ -12,14 +12,14 @@ Validation of `metadata` is the store's; a strategy validates the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, Generic, Literal, TypeVar
-
-import msgspec
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError
+from steersman.machinery.go.strings import to_lower
 from steersman.rest.context import Context
 from steersman.rest.needs import S
 
@@ -32,6 +32,9 @@ NameValidator = Callable[[str, bool], list[str]]
 """What is wrong with a name; the flag says that it is the prefix of a generated one."""
 
 _STATUS: Final = "status"
+_RARE: Final = ("judges_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
+"""Hooks that few kinds have."""
+_UPPER: Final = re.compile("[A-Z]")
 
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
@@ -46,21 +49,34 @@ class Strategy(Generic[T, S]):
     kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
-    reset_fields: tuple[str, ...] = ()
-    """What `prepare_for_create` and `prepare_for_update` reset whatever was sent, so that who sends it does not own it:
-    paths such as "status" and "metadata/labels" (upstream's GetResetFields). Those of the built-in resources are in
-    `machinery.managed_fields.reset_fields`."""
+    resets: tuple[str, ...] = ()
+    """Fields that a write here does not set, whatever is sent: paths such as "status" and "metadata/labels" (upstream's
+    GetResetFields). A new object has them empty, an updated one as they were, and who sends them does not own them.
+    "metadata" is all of it that clients set."""
+    bumps_generation_on: tuple[str, ...] = ()
+    """Fields whose change begins the object's next generation. Where there are any, a new object is of the first."""
 
-    def reset_fields_in(self, version: str) -> tuple[str, ...]:
-        """The same for requests in one version."""
-        return self.reset_fields
+    does: ClassVar[frozenset[str]] = frozenset()
+    """The hooks that a class overrides, of those that are rarely overridden: no others of them are called."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.does = frozenset(name for name in _RARE if getattr(cls, name) is not getattr(Strategy, name))
+
+    def resets_in(self, version: str) -> tuple[str, ...]:
+        """Return `resets` for requests in one version."""
+        return self.resets
 
     def bind(self, services: S) -> Strategy[T]:
         """This strategy with what it needs of the rest of the server; itself if that is nothing."""
         return self
 
     def prepare_for_create(self, ctx: Context, obj: T) -> None:
-        """Sets and clears what the server decides, e.g. wipes status and sets generation."""
+        """Set and clear what the server decides: `resets` and the generation. Others add to it."""
+        for name in self.resets:
+            setattr(obj, name, type(getattr(obj, name))())
+        if self.bumps_generation_on:
+            obj.metadata.generation = 1  # type: ignore[attr-defined]
 
     def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
         """What is wrong with a new object."""
@@ -75,7 +91,12 @@ class Strategy(Generic[T, S]):
         return iter(())
 
     def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
-        """Keeps in `new` what this endpoint may not change, and bumps the generation where the spec changed."""
+        """Keep in `new` what this endpoint may not change, and begin a generation; others do their part before."""
+        keep(new, old, self.resets)
+        for path in self.bumps_generation_on:
+            if _differs(new, old, path):
+                new.metadata.generation = old.metadata.generation + 1  # type: ignore[attr-defined]
+                return
 
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
         """What is wrong with replacing `old` by `new`."""
@@ -118,10 +139,9 @@ class Strategy(Generic[T, S]):
 
 
 class StatusStrategy(Strategy[T]):
-    """Base of the strategies of `/status`: an update keeps everything of the old object but status and metadata.
+    """Base of the strategies of `/status`: an update keeps everything of the old object but status and metadata."""
 
-    A subclass that differs overrides `prepare_for_update` altogether.
-    """
+    resets: tuple[str, ...] = ("spec",)
 
     def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
         if isinstance(new, OpenObject):
@@ -130,7 +150,42 @@ class StatusStrategy(Strategy[T]):
                 {_STATUS: new.content[_STATUS]} if _STATUS in new.content else {}
             )
             return
-        assert isinstance(new, msgspec.Struct)
-        for name in new.__struct_fields__:
-            if name not in ("metadata", _STATUS):
-                setattr(new, name, getattr(old, name))
+        super().prepare_for_update(ctx, new, old)
+
+
+def keep(new: Any, old: Any, paths: Iterable[str]) -> None:
+    """Give the fields on `paths` back the values of the old object."""
+    for path in paths:
+        if path == "metadata":
+            _keep_metadata(new.metadata, old.metadata)
+            continue
+        parent, _, name = path.rpartition("/")
+        if parent:
+            attribute = _attribute(name)
+            setattr(getattr(new, parent), attribute, getattr(getattr(old, parent), attribute))
+        else:
+            setattr(new, name, getattr(old, name))
+
+
+def _keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
+    """Undo every change of metadata but that of managedFields, as apimachinery's ResetObjectMetaForStatus."""
+    new.deletion_timestamp = old.deletion_timestamp
+    new.generation = old.generation
+    new.self_link = old.self_link
+    new.labels = old.labels
+    new.annotations = old.annotations
+    new.finalizers = old.finalizers
+    new.owner_references = old.owner_references
+
+
+def _differs(new: Any, old: Any, path: str) -> bool:
+    parent, _, name = path.rpartition("/")
+    if parent:
+        new, old, name = getattr(new, parent), getattr(old, parent), _attribute(name)
+    now, then = getattr(new, name), getattr(old, name)
+    return now is not then and bool(now != then)
+
+
+def _attribute(name: str) -> str:
+    """Return the attribute of a field: "owner_references" of "ownerReferences"."""
+    return to_lower(_UPPER.sub(r"_\g<0>", name))

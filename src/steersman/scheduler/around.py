@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from steersman.api.apps import v1 as apps
@@ -39,7 +40,7 @@ class Demands:
         self._controllers.on_change(self._changed)
         self._replica_sets.on_change(self._set_changed)
         self._stateful_sets.on_change(self._set_changed)
-        self._alike: BoundedCache[object, Selector] = BoundedCache(_MOST_KNOWN)
+        self._alike: BoundedCache[Hashable, Selector] = BoundedCache(_MOST_KNOWN)
         self._demands: BoundedCache[bytes, Demand] = BoundedCache(_MOST_KNOWN)
 
     async def synced(self) -> None:

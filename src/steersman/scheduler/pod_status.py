@@ -8,13 +8,9 @@ from steersman.api.core.v1 import Pod, PodCondition
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.resources import PODS
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 
 _CONTENT: Final = ("status", "reason", "message", "observed_generation")
-
-
-def condition(pod: Pod, type_: str) -> PodCondition | None:
-    """The condition of a type."""
-    return next((each for each in pod.status.conditions if each.type == type_), None)
 
 
 async def patch_status(
@@ -47,7 +43,7 @@ def _order(pod: Pod, type_: str) -> list[dict[str, str]]:
 
 
 def _changed_condition(pod: Pod, wanted: PodCondition) -> dict[str, Any] | None:
-    old = condition(pod, wanted.type)
+    old = find_condition(pod.status.conditions, wanted.type)
     if old is not None and all(getattr(old, name) == getattr(wanted, name) for name in _CONTENT):
         return None
     changed: dict[str, Any] = {

@@ -13,9 +13,12 @@ import msgspec
 from steersman.api.core import v1 as core
 from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
-from steersman.client.informer import Informers
+from steersman.client.event_series import SeriesRecorder
+from steersman.client.events import reference
+from steersman.client.informer import Informers, either
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.around import Demands
@@ -32,7 +35,6 @@ from steersman.scheduler.preemption.executor import Executor
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_changes, pod_changes
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
-from steersman.scheduler.recorder import EventRecorder
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
@@ -43,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "default-scheduler"
 """The `schedulerName` of pods that are served."""
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
 _MOST_TOLD: Final = 512
 """Requests under way, past which no more pods are decided."""
 
@@ -60,7 +61,7 @@ class Scheduler:
         self.cluster = ClusterState()
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
-        self._recorder = EventRecorder(client, NAME)
+        self._recorder = SeriesRecorder(client, NAME)
         self._volumes = VolumeStore(informers)
         self._binder = VolumeBinder(client, self._volumes)
         self._devices = DeviceStore(informers)
@@ -110,8 +111,7 @@ class Scheduler:
     # what informers tell
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
-        namespace = new or old
-        assert namespace is not None
+        namespace = either(old, new)
         self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
@@ -132,9 +132,9 @@ class Scheduler:
 
     def _pod_changed(self, old: core.Pod | None, new: core.Pod | None) -> None:
         """Pods that have ended are as good as gone."""
-        if old is not None and old.status.phase in _ENDED:
+        if old is not None and is_terminal(old):
             old = None
-        if new is not None and new.status.phase in _ENDED:
+        if new is not None and is_terminal(new):
             new = None
         if new is None:
             if old is not None:
@@ -253,7 +253,7 @@ class Scheduler:
         metadata = pod.metadata
         if metadata.deletion_timestamp:
             note = f"skip schedule deleting pod: {metadata.namespace}/{metadata.name}"
-            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self._recorder.event(reference(PODS, pod), "Warning", "FailedScheduling", "Scheduling", note)
             self.queue.done(queued.uid)
             return
         if self.cluster.is_assumed(queued.uid):
@@ -312,7 +312,7 @@ class Scheduler:
                 if self._claim_binder.must_wait(claims):
                     self._stand_aside()
                     note = f"waiting for binding conditions for device on node {node_name}"
-                    self._recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                    self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
@@ -328,7 +328,7 @@ class Scheduler:
             self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
             return
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
-        self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", "Binding", note)
 
     def _fail(self, queued: QueuedPod, unplaced: Unplaced, reason: str) -> None:
         """Has a pod wait, and says why."""
@@ -347,7 +347,7 @@ class Scheduler:
         elif unplaced.nominated is not None:
             self._nominator.remove(queued.uid)
         self.queue.add_unschedulable(queued, now)
-        self._recorder.event(now, "Warning", "FailedScheduling", "Scheduling", unplaced.message)
+        self._recorder.event(reference(PODS, now), "Warning", "FailedScheduling", "Scheduling", unplaced.message)
         condition = core.PodCondition(
             type="PodScheduled",
             status="False",

@@ -1,34 +1,26 @@
 """The filters every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
 
-Those whose subject this server does not have yet (tracing) are not in it.
+`reception` and `lifetime` are several of upstream's each. Those whose subject this server does not have yet (tracing)
+are not in it.
 """
 
 from __future__ import annotations
 
 from steersman.endpoints.filters.arrival import Arrival, with_arrival
 from steersman.endpoints.filters.audit import with_audit
-from steersman.endpoints.filters.audit_id import with_audit_id
 from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.authorization import with_authorization
-from steersman.endpoints.filters.cache_control import with_cache_control
 from steersman.endpoints.filters.cors import with_cors
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
 from steersman.endpoints.filters.hsts import with_hsts
 from steersman.endpoints.filters.http_logging import with_http_logging
 from steersman.endpoints.filters.impersonation import with_impersonation
+from steersman.endpoints.filters.lifetime import WaitGroup, with_lifetime
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
-from steersman.endpoints.filters.mux_and_discovery_complete import with_mux_and_discovery_complete
 from steersman.endpoints.filters.observation import with_observation
-from steersman.endpoints.filters.panic_recovery import with_panic_recovery
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
-from steersman.endpoints.filters.request_deadline import with_request_deadline
-from steersman.endpoints.filters.request_info import with_request_info
-from steersman.endpoints.filters.request_received import with_request_received
+from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.timeout import with_timeout
-from steersman.endpoints.filters.wait_group import WaitGroup, with_wait_group
-from steersman.endpoints.filters.warnings import with_warnings
-from steersman.endpoints.filters.watch_termination import with_watch_termination
 from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
@@ -40,22 +32,13 @@ def filters(
     """The filters for a configuration; one that would do nothing is left out."""
     metrics = config.metrics
     chain: tuple[Filter | None, ...] = (
-        with_audit_id(),
-        with_panic_recovery,
-        with_mux_and_discovery_complete(lambda: lifecycle.serving),
-        with_request_received,
-        with_request_info,
+        with_reception(lifecycle),
         with_http_logging if config.log_requests else None,
         with_observation(config.observe) if config.observe is not None else None,
         with_retry_after(lambda: lifecycle.not_accepting) if config.shutdown_send_retry_after else None,
         with_hsts(config.strict_transport_security) if config.strict_transport_security else None,
-        with_cache_control,
         with_probabilistic_goaway(config.goaway_chance) if config.goaway_chance else None,
-        with_watch_termination(lambda: lifecycle.shutting_down),
-        with_wait_group(requests),
-        with_request_deadline(config.request_timeout, config.auditor),
-        with_timeout(metrics),
-        with_warnings,
+        with_lifetime(lifecycle, requests, config.request_timeout, metrics, config.auditor),
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
         with_arrival(arrival) if arrival is not None else None,
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),

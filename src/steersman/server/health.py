@@ -40,6 +40,7 @@ class HealthChecks:
     def __init__(self, path: str) -> None:
         self.path = path
         self._checks: dict[str, HealthCheck] = {}
+        self._is_in_order = True
 
     def add(self, *checks: HealthCheck) -> None:
         """Adds checks. Raises ValueError for a name that is taken."""
@@ -47,16 +48,22 @@ class HealthChecks:
             if check.name in self._checks:
                 raise ValueError(f"health check {check.name} is there already")
             self._checks[check.name] = check
-        self._checks = {name: self._checks[name] for name in in_order(self._checks)}
+        self._is_in_order = False
+
+    def _in_order(self) -> dict[str, HealthCheck]:
+        if not self._is_in_order:
+            self._checks = {name: self._checks[name] for name in in_order(self._checks)}
+            self._is_in_order = True
+        return self._checks
 
     @property
     def paths(self) -> list[str]:
         """Every path that is answered."""
-        return [self.path, *(f"{self.path}/{name}" for name in self._checks)]
+        return [self.path, *(f"{self.path}/{name}" for name in self._in_order())]
 
     async def results(self) -> AsyncIterator[tuple[str, str | None]]:
         """Every check's name and what is wrong, None if nothing is."""
-        for name, check in list(self._checks.items()):
+        for name, check in list(self._in_order().items()):
             yield name, await check.wrong()
 
     async def answer(self, request: Request) -> Response:
@@ -78,7 +85,7 @@ class HealthChecks:
         excluded = set(",".join(request.query.get_all("exclude")).split(",", _MOST_EXCLUDED)[:_MOST_EXCLUDED])
         lines = []
         failed = []
-        for name, check in list(self._checks.items()):
+        for name, check in list(self._in_order().items()):
             if name in excluded:
                 excluded.discard(name)
                 lines.append(f"[+]{name} excluded: ok\n")

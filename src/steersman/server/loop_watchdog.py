@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _BEATS: Final = 5
 """Heartbeats in the time of the threshold: what is measured is short by one of them at most."""
 _SHORTEST: Final = 0.001
-_STILL: Final = 5.0
+STILL: Final = 5.0
 """Seconds after which a hold that is not over is told too: it may never be."""
 _MOST_LOOKS: Final = 10_000
 _FRAMES: Final = 6
@@ -193,7 +193,7 @@ class LoopWatchdog:
             if found is not None and found.f_globals.get("__name__") not in _IDLE:
                 looks.append(_look(found))
                 held = time.monotonic() - self._due
-                if held > _STILL and told is not looks:
+                if held > STILL and told is not looks:
                     told = looks
                     self._tell_still(held, looks[-1])
             for each in frames.values():

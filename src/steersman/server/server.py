@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.arrival import Arrival
-from steersman.endpoints.filters.wait_group import WaitGroup
+from steersman.endpoints.filters.lifetime import WaitGroup
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo

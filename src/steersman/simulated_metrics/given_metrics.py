@@ -16,7 +16,6 @@ from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.catalogue.catalogue import Catalogue
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
 from steersman.client.metrics_types import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
@@ -128,12 +127,8 @@ class GivenMetrics:
         if not namespace or action.name or version not in EXTERNAL_VERSIONS:
             raise unknown_resource()
         selector = _selector(request, "labelSelector")
-        try:
-            data = (await self._client.get(CONFIG_MAPS, CONFIG_MAP, namespace)).data
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            data = {}
+        found = await self._client.find(CONFIG_MAPS, CONFIG_MAP, namespace)
+        data = {} if found is None else found.data
         now = times.now()
         items = [
             ExternalMetricValue(metric_name=metric, metric_labels=of, timestamp=now, value=value)

@@ -18,7 +18,7 @@ _ROUTES_KEPT: Final = 4096
 class Registration:
     """One subscription. While it is held back (`hold`), events collect in a buffer instead of being delivered."""
 
-    __slots__ = ("_buffer", "_deliver", "_dispatcher", "_lost", "active", "prefix")
+    __slots__ = ("_deliver", "_dispatcher", "_lost", "active", "held", "prefix")
 
     def __init__(self, dispatcher: Dispatcher, prefix: str, deliver: Deliver, lost: Lost | None = None) -> None:
         self.prefix = prefix
@@ -26,24 +26,18 @@ class Registration:
         self.active = True
         self._deliver = deliver
         self._dispatcher = dispatcher
-        self._buffer: list[Event] | None = None
+        self.held: list[Event] | None = None
+        """Events that came while older ones were being replayed; None where none are held back."""
 
     def hold(self) -> None:
         """Collects events from here on, while older ones are being replayed."""
-        self._buffer = []
+        self.held = []
 
     def release(self) -> None:
         """Delivers what was collected, and each event as it comes from here on."""
-        held, self._buffer = self._buffer, None
+        held, self.held = self.held, None
         if held:
             self.deliver_now(held)
-
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Delivers or, while held back, collects."""
-        if self._buffer is not None:
-            self._buffer.extend(events)
-        else:
-            self.deliver_now(events)
 
     def deliver_now(self, events: Sequence[Event]) -> None:
         """Delivers, held back or not. A subscriber that fails is logged and ended, so that it harms nobody else."""
@@ -66,7 +60,7 @@ class Registration:
         """Ends it; nothing is delivered any more."""
         if self.active:
             self.active = False
-            self._buffer = None
+            self.held = None
             self._dispatcher.remove(self)
 
 
@@ -125,7 +119,10 @@ class Dispatcher:
                 if key.startswith(registration.prefix):
                     batches.setdefault(registration, []).append(event)
         for registration, batch in batches.items():
-            registration.deliver(batch)
+            if registration.held is None:
+                registration.deliver_now(batch)
+            else:
+                registration.held.extend(batch)
 
     def _route(self, directory: str) -> tuple[tuple[Registration, ...], tuple[Registration, ...]]:
         """Registrations for every key with this parent, and those for only some of them."""

@@ -149,7 +149,8 @@ class MemoryStorage:
         return event.current
 
     def _add(self, key: str, value: bytes, ttl: int) -> Event:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         current = self._values.get(key)
         if current is not None:
             raise KeyExists(current)
@@ -173,7 +174,9 @@ class MemoryStorage:
         previous = self._expect(key, expected_revision)
         del self._values[key]
         self._keys.remove(key)
-        return self._commit(Event(self._revision + 1, key, None, previous))
+        event = Event(self._revision + 1, key, None, previous)
+        self._commit_all((event,))
+        return event
 
     def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
         """See interface.OwnStorage."""
@@ -191,7 +194,8 @@ class MemoryStorage:
             waiter.set_result(event)
 
     def _expect(self, key: str, expected_revision: int) -> KeyValue:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         current = self._values.get(key)
         if current is None or current.mod_revision != expected_revision:
             raise Conflict(key, current)
@@ -203,9 +207,7 @@ class MemoryStorage:
         self._values[current.key] = current
         if ttl:
             heapq.heappush(self._expiries, (self._clock() + ttl, current.key, current.mod_revision))
-        return self._commit(Event(current.mod_revision, current.key, current, previous))
-
-    def _commit(self, event: Event) -> Event:
+        event = Event(current.mod_revision, current.key, current, previous)
         self._commit_all((event,))
         return event
 

@@ -166,7 +166,10 @@ class CachedObjects(Generic[T]):
     async def newest(self, key: str) -> Entry | None:
         """The object as it is now, whoever wrote it, None if there is none; out of storage where the cache does not
         come to have everything in time. Raises StatusError 429, 500 (`stored`)."""
-        return await (self.find(key) if await self.catches_up() else self.stored(key))
+        cacher = self.cacher
+        if cacher.undecryptable is not None or not (cacher.is_current or await self.catches_up()):
+            return await self.stored(key)
+        return cacher.get(key)
 
     def decode(self, item: Item) -> T:
         """The object of an item, the caller's own copy."""
@@ -242,7 +245,7 @@ class CachedObjects(Generic[T]):
 
     def item(self, key: str, revision: int, value: bytes) -> Item:
         """What was just written: the cached entry unless it has changed again already."""
-        entry = self.cacher.get(key) if self.cacher.ready else None  # it may have been ended meanwhile
+        entry = self.cacher.peek(key)  # the cache may have been ended meanwhile
         if entry is not None and entry.revision == revision:
             return entry
         return Encoded(self.kind.present(value, revision), revision)

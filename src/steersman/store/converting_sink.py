@@ -15,13 +15,13 @@ from steersman.store.selection import Accept
 
 logger = logging.getLogger(__name__)
 
-_WAITING_LIMIT: Final = 8 << 20
+WAITING_LIMIT: Final = 8 << 20
 """Bytes of objects that may wait to be converted for one watch before it is ended; the client goes on from its last
 version."""
 _EVENT_SIZE: Final = 500
 _TOGETHER: Final = 500
 """Events at most that are converted at once."""
-_AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds after which a conversion that failed is tried again: what has happened cannot be told without it."""
 
 
@@ -76,7 +76,7 @@ class ConvertingSink:
             return
         self._waiting.append(event)
         self._waiting_size += _EVENT_SIZE + len(event.entry.body)
-        if self._waiting_size > _WAITING_LIMIT:
+        if self._waiting_size > WAITING_LIMIT:
             self.cancel()
             self._sink.failed(None)
         elif self._task is None:
@@ -129,7 +129,7 @@ class ConvertingSink:
             except StatusError as error:
                 if not tries:
                     logger.warning("a watch of %s waits: %.1000s", self._kind.gvk, error.message)
-            await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
+            await asyncio.sleep(AGAIN[min(tries, len(AGAIN) - 1)])
             tries += 1
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -25,7 +25,7 @@ from steersman.store.selection import Accept
 from steersman.store.storage_errors import available
 from steersman.work.yielding import Turn, unhurried
 
-_SLICE: Final = 16
+SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
 _FIRST_PART: Final = 500
@@ -133,7 +133,7 @@ async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[
     while at < len(found):
         if at:
             await turn.give()
-        some = found[at : at + _SLICE]
+        some = found[at : at + SLICE]
         if any_large:
             some = _at_most(some, _SLICE_BYTES)
         at += len(some)

@@ -13,7 +13,6 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE
-from steersman.audit.trail import timed
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.go_numbers import parse_uint
@@ -42,7 +41,7 @@ from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Undecodable, Unreadable
 from steersman.store import deletion, listing, metadata, watching
-from steersman.store.storage_errors import available, may_be_stored
+from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
@@ -133,7 +132,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name
         if meta.name or not base:
-            return await self._create(ctx, obj, check)
+            creating = self._create_with(self.allocator, ctx, obj, check, None)
+            return await (creating if self.allocator is None else uninterrupted(creating))
         pristine = await offload(self.kind.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
@@ -194,9 +194,12 @@ class Store(StoredObjects[T], WriteRules[T]):
             if meta.resource_version:
                 return Encoded(await offload(self.kind.body, obj))
             return Encoded(self.kind.body_as_read(value))
-        _check_size(value)
-        self.strategy.check_stored(ctx, obj)
-        stored = await timed(ctx.audit, STORAGE, self.add(key, value))
+        if len(value) > _MAX_SIZE:
+            raise _too_large()
+        if "check_stored" in self.strategy.does:
+            self.strategy.check_stored(ctx, obj)
+        adding = committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
+        stored = await (adding if ctx.audit is None else ctx.audit.timed(STORAGE, adding))
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
         return self.item(key, stored.mod_revision, value)
@@ -300,8 +303,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             await offload(self.before_update, ctx, new, old, strategy)
             if change.check_update is not None:
                 await change.check_update(new, old)
-            if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(
-                ctx, new, old
+            if (
+                old.metadata.deletion_timestamp is not None
+                and metadata.should_delete_during_update(new.metadata, old.metadata)
+                and strategy.may_delete_during_update(ctx, new, old)
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
             value = await self.encoded(ctx, new)
@@ -309,8 +314,10 @@ class Store(StoredObjects[T], WriteRules[T]):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
-            _check_size(value)
-            written = await timed(ctx.audit, STORAGE, self.replace(key, value, entry.revision))
+            if len(value) > _MAX_SIZE:
+                raise _too_large()
+            replacing = self.replace(key, value, entry.revision)
+            written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
             if written is None:
                 return None
             stored = True
@@ -337,7 +344,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
-        version = parse_resource_version(meta.resource_version)
+        version = parse_resource_version(meta.resource_version) if meta.resource_version else 0
         if not version:
             if not strategy.allow_unconditional_update:
                 resource = self.resource.group_resource
@@ -379,10 +386,9 @@ def _is_version(text: str) -> bool:
         return False
 
 
-def _check_size(value: bytes) -> None:
-    """Raises StatusError 500, in etcd's words, for more than a client could send back."""
-    if len(value) > _MAX_SIZE:
-        raise errors.plain_internal("etcdserver: request is too large")
+def _too_large() -> StatusError:
+    """500, in etcd's words, for more than a client could send back."""
+    return errors.plain_internal("etcdserver: request is too large")
 
 
 async def _settled(result: Any) -> None:

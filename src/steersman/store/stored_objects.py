@@ -38,7 +38,7 @@ class StoredObjects(CachedObjects[T]):
 
         Where it is converted for that, and has been before, it is again only if `anew`. Raises StatusError.
         """
-        return offload(self.decode, entry)
+        return offload(self.kind.decode, entry.body)
 
     def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
         """The value to store for an object that the request has worked on. Raises StatusError."""
@@ -48,10 +48,6 @@ class StoredObjects(CachedObjects[T]):
         """The body of an object that the request has worked on and that is not stored, as it is answered."""
         value = await self.encoded(ctx, obj)
         return await offload(self.kind.present, value, revision)
-
-    def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
-        """Stores a new value; None if the key is taken."""
-        return committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
 
     def replace(self, key: str, value: bytes, revision: int) -> Awaitable[KeyValue | None]:
         """Stores a value instead of the one of this revision."""

@@ -36,25 +36,24 @@ class WriteRules(Generic[T]):
     kind: Kind[T]
     strategy: Strategy[T]
 
-    def namespace(self, ctx: Context) -> str:
-        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
-        return ctx.action.namespace if self.resource.namespaced else ""
-
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
         strategy = self.strategy
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        metadata.match_namespace(meta, self.namespace(ctx))
+        metadata.match_namespace(meta, ctx.action.namespace if self.resource.namespaced else "")
         strategy.prepare_for_create(ctx, obj)
-        is_last = strategy.judges_metadata_last(ctx)
+        does = strategy.does
+        is_last = "judges_metadata_last" in does and strategy.judges_metadata_last(ctx)
         found = [] if is_last else list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
         if is_last and not found:
             found = list(self._validate_new_metadata(obj, meta))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
-        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
-        strategy.canonicalize(obj)
+        if "warnings_on_create" in does:
+            ctx.warn_all(strategy.warnings_on_create(ctx, obj))
+        if "canonicalize" in does:
+            strategy.canonicalize(obj)
 
     def _validate_new_metadata(self, obj: T, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
         resource = self.resource
@@ -69,7 +68,7 @@ class WriteRules(Generic[T]):
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
         """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
-        metadata.match_namespace(new.metadata, self.namespace(ctx))
+        metadata.match_namespace(new.metadata, ctx.action.namespace if self.resource.namespaced else "")
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
         metadata.keep_system_fields(new.metadata, old.metadata)
@@ -83,15 +82,17 @@ class WriteRules(Generic[T]):
         found += changed
         if strategy.metadata_on_update != "once":
             found += changed
-        if strategy.metadata_on_update == "finalizers":
+        if new.metadata.finalizers and strategy.metadata_on_update == "finalizers":
             found += validate_standard_finalizers(new.metadata.finalizers, META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
         found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
-        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
-        strategy.canonicalize(new)
+        if "warnings_on_update" in strategy.does:
+            ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
+        if "canonicalize" in strategy.does:
+            strategy.canonicalize(new)
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.kind, new, old)
 

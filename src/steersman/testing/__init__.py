@@ -65,13 +65,13 @@ def __getattr__(name: str) -> Any:
     """Imports a public name from its module when it is first asked for (PEP 562)."""
     for module, names in _MODULES.items():
         if name in names:
-            value = globals()[name] = getattr(_imported(f"{__name__}.{module}"), name)
+            value = globals()[name] = getattr(imported(f"{__name__}.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _imported(name: str) -> ModuleType:
-    """A module, imported without what would make that slow.
+def imported(name: str) -> ModuleType:
+    """Import a module without what would make that slow, and return it.
 
     pytest compiles modules of packages with plugins anew, to tell more of their assertions: this takes a second for a
     server's. A collection of garbage walks what was imported so far again and again, and finds none.

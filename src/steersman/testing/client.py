@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.authentication.user import UserInfo
-from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
 from steersman.testing.users import UnknownUser, User
+
+if TYPE_CHECKING:  # imported with the first server that starts
+    from steersman.controlplane.control_plane import ControlPlane
+
 
 Tokens = MutableMapping[str | User, str]
 """Bearer tokens of users that the server was told of, by their names, and of others that it knows."""

@@ -13,23 +13,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.controlplane.addresses import Address
-from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.suggestions import did_you_mean
-from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
-from steersman.storage.memory import Snapshot
-from steersman.testing import throw_away_keys
+from steersman.testing import imported, throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.journal import Journal
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
 
-if TYPE_CHECKING:  # a server by itself does without
+if TYPE_CHECKING:  # imported with the first server that starts
     from steersman.cluster.cluster import Cluster
+    from steersman.controlplane.addresses import Address
+    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.storage.memory import Snapshot
 
+_PROGRAM: Final = ("steersman.controlplane.control_plane", "steersman.server.profiling")
+"""Modules of a server, without those that it imports when it needs them."""
 
 _DEFAULTS: Final[dict[str, Any]] = {"storage": "memory", "listen": False}
 _ALONE: Final[dict[str, Any]] = {"disable_admission_plugins": ("ServiceAccount",)}
@@ -134,7 +135,11 @@ class Environment:
         return Options(data_dir=folder, token_auth_file=str(tokens), **options)
 
     async def _start(self, options: Options) -> tuple[ControlPlane, Address]:
+        for each in _PROGRAM:
+            imported(each)
         if not self._controllers:
+            from steersman.controlplane.control_plane import ControlPlane
+
             plane = ControlPlane(options, observe=self.journal.note)
             return plane, await plane.start()
         from steersman.cluster.cluster import Cluster

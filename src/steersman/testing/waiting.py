@@ -6,17 +6,20 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import yaml
 
-from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.suggestions import did_you_mean
 from steersman.storage.interface import Event
 from steersman.testing.client import Client
+
+if TYPE_CHECKING:  # imported with the first server that starts
+    from steersman.controlplane.control_plane import ControlPlane
+
 
 T = TypeVar("T")
 Until = str | Callable[[Any], bool]

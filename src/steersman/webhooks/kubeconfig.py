@@ -6,15 +6,17 @@ import base64
 import logging
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from msgspec import Struct
 
-from steersman.machinery.codec.configuration import media_of
-from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
+from steersman.api.scalars import Wire
+from steersman.machinery.codec.configuration import Document, read_document
+from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import trim_space
@@ -31,7 +33,96 @@ NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
 _HTTPS: Final = ":443"
-_NOT_SUPPORTED: Final = {"cluster": ("proxy-url",), "user": ("exec", "auth-provider", "as", "as-uid", "as-groups")}
+T = TypeVar("T")
+
+
+class _Kebab(Wire, rename="kebab"):
+    """Base of types of clientcmd."""
+
+
+class _Cluster(_Kebab):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: bytes = b""
+    proxy_url: str = ""
+    disable_compression: bool = False
+
+
+class _AuthProviderConfig(Wire):
+    name: str = ""
+    config: dict[str, str] = {}
+
+
+class _ExecConfig(Wire):
+    command: str = ""
+
+
+class _AuthInfo(_Kebab):
+    client_certificate: str = ""
+    client_certificate_data: bytes = b""
+    client_key: str = ""
+    client_key_data: bytes = b""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    as_: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: list[str] = []
+    as_user_extra: dict[str, list[str]] = {}
+    username: str = ""
+    password: str = ""
+    auth_provider: _AuthProviderConfig | None = None
+    exec: _ExecConfig | None = None
+
+
+class _Context(_Kebab):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(Wire):
+    name: str = ""
+    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
+
+
+class _NamedAuthInfo(Wire):
+    name: str = ""
+    user: _AuthInfo = msgspec.field(default_factory=_AuthInfo)
+
+
+class _NamedContext(Wire):
+    name: str = ""
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+class _Preferences(Wire):
+    colors: bool = False
+
+
+class _Config(Document):
+    preferences: _Preferences = msgspec.field(default_factory=_Preferences)
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedAuthInfo] = []
+    contexts: list[_NamedContext] = []
+    current_context: str = msgspec.field(name="current-context", default="")
+
+
+_KINDS: Final = {("v1", "Config"): _Config}
+_NOT_SUPPORTED: Final[dict[type, tuple[str, ...]]] = {
+    _Cluster: ("proxy_url",),
+    _AuthInfo: ("exec", "auth_provider", "as_", "as_uid", "as_groups"),
+}
+
+
+class _Kubeconfig(Struct, frozen=True):
+    """A kubeconfig, its items by their names."""
+
+    clusters: Mapping[str, _Cluster]
+    users: Mapping[str, _AuthInfo]
+    contexts: Mapping[str, _Context]
+    current_context: str
 
 
 class KubeconfigError(ValueError):
@@ -90,15 +181,14 @@ def load_logins(path: Path) -> Callable[[str], Login]:
 
     Raises KubeconfigError, for a user that cannot be one too.
     """
-    config, folder = _read(path), path.absolute().parent
+    config = _read(path)
     logins: dict[str, Login] = {}
-    for each in config.get("users") or () if isinstance(config, dict) else ():
-        name = _text(each, "name")
-        user = _named(config, "users", "user", name) or {}
-        _check_supported("user", user, path)
-        logins[name] = _login(_Files(folder, user, name))
-    context = _named(config, "contexts", "context", _text(config, "current-context"))
-    usual = logins.get("*") or logins.get(_text(context or {}, "user")) or ANONYMOUS
+    for name, user in config.users.items():
+        _check_supported(user, path)
+        certificate, key = _certificate_and_key(user, name, path)
+        logins[name] = Login(_credentials(user, path), certificate, key)
+    context = config.contexts.get(config.current_context, _Context())
+    usual = logins.get("*") or logins.get(context.user) or ANONYMOUS
 
     def login(host: str) -> Login:
         found = _by_domain(logins, host)
@@ -115,99 +205,101 @@ def _by_domain(logins: Mapping[str, Login], host: str) -> Login | None:
     return next((logins[name] for name in names if name in logins), None)
 
 
-def _login(user: _Files) -> Login:
-    certificate, key = user.pem("client-certificate", "client-cert"), user.pem("client-key", "client-key")
-    return Login(_credentials(user), certificate, key)
-
-
-def _read(path: Path) -> Any:
-    """What a kubeconfig says, as plain data. Raises KubeconfigError."""
+def _read(path: Path) -> _Kubeconfig:
+    """Raises KubeconfigError."""
     try:
         data = read_bounded(path)
     except OSError as error:
         raise KubeconfigError(f"stat {path}: {reason(error)}") from None
     try:
-        peek_type_meta(data, media_of(data))
-        return decode_untyped(data if media_of(data) == "json" else yaml_as_json(data)) or {}
+        given = read_document(data, _KINDS, strict=False, default=("v1", "Config"))
+        return _Kubeconfig(
+            clusters=_by_name("Cluster", ((each.name, each.cluster) for each in given.clusters)),
+            users=_by_name("AuthInfo", ((each.name, each.user) for each in given.users)),
+            contexts=_by_name("Context", ((each.name, each.context) for each in given.contexts)),
+            current_context=given.current_context,
+        )
     except DecodeError as error:
         raise KubeconfigError(f"error loading config file {quote(str(path))}: {error}") from None
 
 
-def _check_supported(what: str, given: Mapping[str, Any], path: Path) -> None:
-    for key in _NOT_SUPPORTED[what]:
-        if given.get(key):
-            raise KubeconfigError(f"not supported yet: {key} in {path}")
+def _by_name(kind: str, items: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Raises DecodeError for two items of one name; unlike upstream's, the text does not have the items, with tokens."""
+    found: dict[str, T] = {}
+    for name, item in items:
+        if name in found:
+            what = f"error converting *[]Named{kind} into *map[string]*api.{kind}"
+            raise DecodeError(f"{what}: duplicate name {quote(name)} in list")
+        found[name] = item
+    return found
+
+
+def _check_supported(given: _Cluster | _AuthInfo, path: Path) -> None:
+    for key in _NOT_SUPPORTED[type(given)]:
+        if getattr(given, key):
+            shown = "as" if key == "as_" else key.replace("_", "-")
+            raise KubeconfigError(f"not supported yet: {shown} in {path}")
 
 
 def load_kubeconfig(path: Path) -> Endpoint:
     """The server of the current context, and the user's credentials. Raises KubeconfigError."""
     config = _read(path)
-    name = _text(config, "current-context")
-    context = _named(config, "contexts", "context", name)
-    if name and context is None:
+    name = config.current_context
+    if name and name not in config.contexts:
         raise KubeconfigError(
             f"invalid configuration: [context was not found for specified context: {name}, "
             "cluster has no server defined]"
         )
-    cluster_name, user_name = (_text(context or {}, each) for each in ("cluster", "user"))
-    cluster = _named(config, "clusters", "cluster", cluster_name)
-    user = _named(config, "users", "user", user_name) or {}
-    if not cluster:
+    context = config.contexts.get(name, _Context())
+    cluster = config.clusters.get(context.cluster)
+    user = config.users.get(context.user, _AuthInfo())
+    if cluster is None:
         raise KubeconfigError(NO_CONFIGURATION)
-    for what, given in (("cluster", cluster), ("user", user)):
-        _check_supported(what, given, path)
-    server = _text(cluster, "server")
-    if not server:
-        raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(cluster_name)}")
-    return _endpoint(
-        server, _Files(path.absolute().parent, cluster, cluster_name), _Files(path.absolute().parent, user, user_name)
+    for given in (cluster, user):
+        _check_supported(given, path)
+    if not cluster.server:
+        raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(context.cluster)}")
+    return _endpoint(cluster, user, context, path)
+
+
+def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> bytes:
+    """Return what is given itself or in a file, empty if nothing is. Raises KubeconfigError."""
+    if data or not file:
+        return data
+    path = kubeconfig.absolute().parent / file
+    try:
+        found = read_bounded(path)
+        if shown == "client-key":
+            warn_of_access(path)
+    except OSError as error:
+        why = f"unable to read {shown} {path} for {name} due to open {path}: {reason(error)}"
+        raise KubeconfigError(f"invalid configuration: {why}") from None
+    if not found:  # none would mean the system's authorities, or no credentials
+        raise KubeconfigError(f"invalid configuration: {shown} {path} for {name} is empty")
+    return found
+
+
+def _certificate_and_key(user: _AuthInfo, name: str, kubeconfig: Path) -> tuple[bytes, bytes]:
+    """Raises KubeconfigError."""
+    return (
+        _pem(user.client_certificate_data, user.client_certificate, "client-cert", name, kubeconfig),
+        _pem(user.client_key_data, user.client_key, "client-key", name, kubeconfig),
     )
 
 
-class _Files:
-    """A cluster or a user: its members are given themselves, in base64 (`NAME-data`), or as the path of a file."""
-
-    def __init__(self, folder: Path, given: dict[str, Any], name: str) -> None:
-        self.folder = folder
-        self.given = given
-        self.name = name
-
-    def text(self, key: str) -> str:
-        return _text(self.given, key)
-
-    def path(self, key: str) -> Path | None:
-        text = self.text(key)
-        return self.folder / text if text else None
-
-    def pem(self, key: str, shown: str) -> bytes:
-        """What is given under `key`, empty if nothing is. Raises KubeconfigError."""
-        if text := self.text(f"{key}-data"):
-            try:
-                return base64.b64decode(text, validate=True)
-            except ValueError as error:  # binascii.Error, or text that is not ASCII
-                raise KubeconfigError(f"invalid configuration: {key}-data of {self.name}: {error}") from None
-        path = self.path(key)
-        if path is None:
-            return b""
-        try:
-            data = read_bounded(path)
-            if shown == "client-key":
-                warn_of_access(path)
-        except OSError as error:
-            why = f"unable to read {shown} {path} for {self.name} due to open {path}: {reason(error)}"
-            raise KubeconfigError(f"invalid configuration: {why}") from None
-        if not data:  # none would mean the system's authorities, or no credentials
-            raise KubeconfigError(f"invalid configuration: {shown} {path} for {self.name} is empty")
-        return data
-
-
-def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
-    insecure = bool(cluster.given.get("insecure-skip-tls-verify"))
-    authority = cluster.pem("certificate-authority", "certificate-authority")
-    certificate, key = user.pem("client-certificate", "client-cert"), user.pem("client-key", "client-key")
+def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path) -> Endpoint:
+    server, insecure = cluster.server, cluster.insecure_skip_tls_verify
+    authority = _pem(
+        cluster.certificate_authority_data,
+        cluster.certificate_authority,
+        "certificate-authority",
+        context.cluster,
+        path,
+    )
+    certificate, key = _certificate_and_key(user, context.user, path)
     if certificate and not key:
         raise KubeconfigError(
-            f"invalid configuration: client-key-data or client-key must be specified for {user.name} to use the "
+            f"invalid configuration: client-key-data or client-key must be specified for {context.user} to use the "
             "clientCert authentication method."
         )
     if insecure and authority:
@@ -228,7 +320,7 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
     if url.scheme == "https":
         tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    server_name = cluster.text("tls-server-name") or url.hostname
+    server_name = cluster.tls_server_name or url.hostname
     address = Address(url.hostname, port, url.scheme == "https")
     given, at, _ = url.netloc.rpartition("@")
     name, colon, password = given.partition(":")
@@ -238,7 +330,7 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
         target,
         tls,
         server_name,
-        _basic(unquote(name), unquote(password)) if at else _credentials(user),
+        _basic(unquote(name), unquote(password)) if at else _credentials(user, path),
         protocols=HTTP2,
         user_shown=f"{name}:***@" if colon else f"{name}{at}",
     )
@@ -283,16 +375,12 @@ def client_tls(
     return context
 
 
-def _credentials(user: _Files) -> Callable[[], str]:
-    path = user.path("tokenFile")
-    if path is not None:
-        return _TokenFile(path)
-    header = ""
-    if token := user.text("token"):
-        header = f"Bearer {token}"
-    elif user.text("username") or user.text("password"):
-        pair = f"{user.text('username')}:{user.text('password')}"
-        header = f"Basic {base64.b64encode(pair.encode()).decode()}"
+def _credentials(user: _AuthInfo, kubeconfig: Path) -> Callable[[], str]:
+    if user.token_file:
+        return _TokenFile(kubeconfig.absolute().parent / user.token_file)
+    header = f"Bearer {user.token}" if user.token else ""
+    if not header and (user.username or user.password):
+        header = f"Basic {base64.b64encode(f'{user.username}:{user.password}'.encode()).decode()}"
     return lambda: header
 
 
@@ -322,19 +410,3 @@ def _token_in(path: Path) -> str:
     if not token:
         raise OSError(f'read empty token from file "{path}"')
     return token
-
-
-def _named(config: Any, plural: str, singular: str, name: str) -> dict[str, Any] | None:
-    """The last item of a list by its name."""
-    found = None
-    items = config.get(plural) if isinstance(config, dict) else None
-    for each in items if isinstance(items, list) else ():
-        if isinstance(each, dict) and each.get("name") == name:
-            given = each.get(singular)
-            found = given if isinstance(given, dict) else {}
-    return found
-
-
-def _text(given: Any, key: str) -> str:
-    value = given.get(key) if isinstance(given, dict) else None
-    return value if isinstance(value, str) else ""

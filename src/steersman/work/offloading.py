@@ -98,21 +98,15 @@ class Account:
         """Return False while as many pieces of work of this user wait for the threads as may."""
         return self._threads.has_room(self.user)
 
-    async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Return what `work` returns, run on the event loop or in the worker threads. Raises what it raises."""
-        if not self.is_large:
-            outer, _here.is_offloading = _here.is_offloading, True
-            try:
-                return work(*args, **kwargs)
-            except _TakesLong:
-                self.mark_large()
-            finally:
-                _here.is_offloading = outer
-        return await self.beside(work, *args, **kwargs)
+        return _offload(self, work, *args, **kwargs)
 
-    async def offload_if(self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def offload_if(
+        self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, R]:
         """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does."""
-        return await (self.beside if is_large else self.offload)(work, *args, **kwargs)
+        return self.beside(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `work` returns, run in the worker threads. Raises what it raises."""
@@ -174,9 +168,22 @@ def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutin
 
     It runs on the event loop unless the account is of something large or `work` finds that it takes long.
     """
-    found = _bound.get(None)
-    account = found if isinstance(found, Account) else current()  # a call less for nearly all
-    return account.offload(work, *args, **kwargs)
+    return _offload(_bound.get(None), work, *args, **kwargs)
+
+
+async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Do the work for an account, which most owners do not have: it is made when the worker threads are needed."""
+    account = owner if owner is None or isinstance(owner, Account) else owner.account
+    if account is None or not account.is_large:
+        outer, _here.is_offloading = _here.is_offloading, True
+        try:
+            return work(*args, **kwargs)
+        except _TakesLong:
+            account = account or current()
+            account.mark_large()
+        finally:
+            _here.is_offloading = outer
+    return await account.beside(work, *args, **kwargs)
 
 
 def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:

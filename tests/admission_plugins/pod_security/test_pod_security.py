@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steersman.admission.interface import KnownNamespace
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import NO_POLICY, LevelVersion, Policy, policy_of
 from steersman.admission_plugins.pod_security.metrics import PodSecurityMetrics
@@ -28,6 +29,11 @@ def labels(**modes: str) -> dict[str, str]:
     return {PREFIX + mode.replace("_", "-"): value for mode, value in modes.items()}
 
 
+def known(**modes: str) -> KnownNamespace:
+    """A namespace with these labels."""
+    return KnownNamespace("Active", labels(**modes))
+
+
 async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
     """Pods as the server gives them, small ones."""
     for pod in pods:
@@ -39,9 +45,7 @@ def metrics() -> PodSecurityMetrics:
 
 
 def plugin(*pods: Pod, **modes: str) -> PodSecurity:
-    policy = policy_of(labels(**modes))
-
-    return PodSecurity({"ns": policy}.get, lambda namespace: (len(pods), each_of(pods)), metrics())
+    return PodSecurity({"ns": known(**modes)}.get, lambda namespace: (len(pods), each_of(pods)), metrics())
 
 
 async def test_without_labels_any_pod_will_do():
@@ -224,13 +228,12 @@ CONFIGURED = Configuration(
 
 
 async def test_what_pods_were_held_against_is_counted():
-    policy = policy_of(
-        labels(enforce="baseline", enforce_version="v1.30", audit="restricted", audit_version="v1.99", warn="nonsense")
+    namespace = known(
+        enforce="baseline", enforce_version="v1.30", audit="restricted", audit_version="v1.99", warn="nonsense"
     )
     registry = Registry()
     counted = PodSecurityMetrics(registry)
-    pods = ({"ns": policy}.get, lambda namespace: (0, each_of(())), counted, CONFIGURED)
-    security = PodSecurity(*pods)
+    security = PodSecurity({"ns": namespace}.get, lambda name: (0, each_of(())), counted, CONFIGURED)
     await admitted(security, a_write(make_pod()))
     await refusal(security, a_write(make_pod(HOST)))
     await admitted(security, a_write(make_pod(HOST, namespace="exempt")))
@@ -254,10 +257,8 @@ async def test_what_pods_were_held_against_is_counted():
 
 
 def configured(*pods: Pod, **modes: str) -> PodSecurity:
-    policy = policy_of(labels(**modes), CONFIGURED.defaults)
-    return PodSecurity(
-        {"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), each_of(pods)), metrics(), CONFIGURED
-    )
+    namespaces = {"ns": known(**modes), "exempt": known(**modes)}
+    return PodSecurity(namespaces.get, lambda namespace: (len(pods), each_of(pods)), metrics(), CONFIGURED)
 
 
 @pytest.mark.parametrize(

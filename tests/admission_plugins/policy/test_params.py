@@ -119,7 +119,7 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many parameters are made of their JSON where a server keeps so many bytes."""
     bytes_kept, made = request.param
-    monkeypatch.setattr(params, "_MOST_BYTES_KEPT", bytes_kept)
+    monkeypatch.setattr(params, "MOST_BYTES_KEPT", bytes_kept)
     return int(made)
 
 

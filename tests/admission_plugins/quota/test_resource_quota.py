@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Chain, Operation
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_quota import LimitedResource, ResourceQuota
@@ -61,6 +61,12 @@ class Quotas:
 
     def changed(self) -> int:
         return self.version
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        pass
+
+    def are_none(self) -> bool:
+        return not self.stored
 
     def put(self, quota: core.ResourceQuota) -> None:
         self.version += 1
@@ -204,7 +210,7 @@ async def test_a_status_is_recorded_even_beyond_the_quota() -> None:
 
 
 async def test_events_and_reviews_are_not_counted() -> None:
-    admit = plugin(Quotas(quota({"count/events": "0"}))).validate
+    admit = Chain((plugin(Quotas(quota({"count/events": "0"}))),)).validate
     action = Action("create", "", "v1", "events", namespace="ns", name="n")
     event = Attributes(CREATE, UserInfo("alice"), action, GroupVersionKind("", "v1", "Event"), "n", core.Event())
     assert await refusal(admit(event)) == ""
@@ -359,8 +365,7 @@ def test_pods_get_the_defaults_of_a_limit_range_and_are_charged_for_them(server:
 
 # What may not be used without a quota
 
-PODS = GroupResource("", "pods")
-CPU_IS_LIMITED = LimitedResource(PODS, ("requests.",))
+CPU_IS_LIMITED = LimitedResource(resource="pods", match_contains=["requests."])
 
 
 def priority(*values: str) -> core.ScopedResourceSelectorRequirement:
@@ -375,7 +380,7 @@ async def test_what_is_limited_is_not_to_be_had_without_a_quota() -> None:
 
 
 async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
-    limited = LimitedResource(PODS, ("cpu", "pods"))
+    limited = LimitedResource(resource="pods", match_contains=["cpu", "pods"])
     told = "insufficient quota to consume: count/pods,cpu,requests.cpu"
     quotas = Quotas(quota({"pods": "5"}))
     assert await refusal(plugin(quotas, limited).validate(about(pod("1")))) == told
@@ -387,7 +392,7 @@ async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
 
 
 async def test_an_update_that_uses_no_more_needs_no_quota() -> None:
-    admit = plugin(Quotas(), LimitedResource(GroupResource("", "services"), ("loadbalancers",))).validate
+    admit = plugin(Quotas(), LimitedResource(resource="services", match_contains=["loadbalancers"])).validate
     balanced, plain = service("LoadBalancer"), service("ClusterIP")
     told = "insufficient quota to consume: services.loadbalancers"
     assert await refusal(admit(about(balanced))) == told
@@ -397,7 +402,7 @@ async def test_an_update_that_uses_no_more_needs_no_quota() -> None:
 
 
 async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None:
-    limited = LimitedResource(PODS, (), (priority("gold", "silver"),))
+    limited = LimitedResource(resource="pods", match_scopes=[priority("gold", "silver")])
     gold, iron = pod(priorityClassName="gold"), pod(priorityClassName="iron")
     admit = plugin(Quotas(quota({"pods": "5"})), limited).validate
     with pytest.raises(StatusError) as caught:
@@ -413,4 +418,5 @@ async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None
 
 async def test_a_scope_that_cannot_be_read_limits_nothing() -> None:
     odd = core.ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="Odd")
-    await plugin(Quotas(), LimitedResource(PODS, ("cpu",), (odd,))).validate(about(pod("1")))
+    limited = LimitedResource(resource="pods", match_contains=["cpu"], match_scopes=[odd])
+    await plugin(Quotas(), limited).validate(about(pod("1")))

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from steersman.api.apiserver.v1 import JWTAuthenticator
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.jwt import authenticator as module
 from steersman.authentication.jwt import key_set, provider
 from steersman.authentication.jwt.authenticator import IssuerAuthenticator
-from steersman.authentication.jwt.configuration import JWTAuthenticator
 from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
 from steersman.machinery.metrics import Registry

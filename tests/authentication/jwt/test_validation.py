@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman.authentication.jwt.configuration import AuthenticationConfiguration, read_configuration
+from steersman.api.apiserver.v1 import AuthenticationConfiguration
+from steersman.authentication.jwt.configuration import read_configuration
 from steersman.authentication.jwt.validation import configuration_errors
 from steersman.machinery.codec.strict import DecodeError
 
@@ -200,7 +201,7 @@ def document(text: str, version: str = "v1") -> bytes:
 def test_a_file_is_read_in_any_version(version: str) -> None:
     found = read_configuration(document("jwt:\n- issuer: {url: https://a.com, discoveryURL: null}\n", version))
     assert found.jwt[0].issuer.url == "https://a.com"
-    assert found.jwt[0].issuer.discovery_url == ""
+    assert found.jwt[0].issuer.discovery_url is None
     assert found.anonymous is None
 
 

@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.flags import FLAGS, parse
-from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
-from steersman.controlplane.admission import PLUGINS
-from steersman.controlplane.options import OptionsError, parse_override
+from steersman.cli.flags import parse
+from steersman.cli.flags.parsing import NOT_SUPPORTED
+from steersman.controlplane.admission import PLUGINS, plugin_names
+from steersman.controlplane.flag_readers import parse_override
+from steersman.controlplane.options import FLAGS, OptionsError
 
 
 def parsed(*arguments: str):
@@ -108,7 +109,7 @@ def test_flags_of_several_values_take_them_one_by_one_too():
 
 
 def test_a_known_flag_that_is_not_supported_is_never_ignored():
-    for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
+    for name in sorted(NOT_SUPPORTED - {"help"}):
         with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
             parsed(f"--{name}=value")
 
@@ -224,7 +225,7 @@ def test_two_storages_are_refused() -> None:
 
 def test_to_enable_what_upstream_has_on_by_default_changes_nothing():
     """Operators' test environments do it, such as kro's with ValidatingAdmissionPolicy."""
-    for name in sorted(set(ADMISSION_PLUGINS) - {each.name for each in PLUGINS} - {"NodeRestriction"}):
+    for name in sorted({*plugin_names()} - {each.name for each in PLUGINS}):
         assert parsed(f"--enable-admission-plugins={name}").enable_admission_plugins == (name,)
 
 
@@ -234,8 +235,10 @@ def test_every_flag_sets_an_option_that_exists():
 
 
 def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
+    upstream = {*(Path(__file__).parent / "kube_apiserver_flags.txt").read_text().split()}
     own = {"data-dir", "storage", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"}
-    assert FLAGS.keys() - KNOWN == own
+    assert FLAGS.keys() - upstream == own == {name for name, flag in FLAGS.items() if flag.is_own}
+    assert upstream - FLAGS.keys() == NOT_SUPPORTED
 
 
 def test_options_are_shown_as_flags_in_pflags_form():

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.flags import FLAGS, parse
+from steersman.cli.command import offered
+from steersman.cli.flags import parse
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.controlplane import tls_parameters
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
-from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.options import FLAGS, Options, OptionsError
 from steersman.machinery.suggestions import did_you_mean, known_are, none_of
 
 FREE = {"runtime-config", "v"}
@@ -21,9 +22,9 @@ IN_OTHER_WORDS = {"storage-backend": "allowed values: etcd3", "authorization-web
 """Messages of upstream that name the values."""
 
 
-@pytest.mark.parametrize("name", [name for name, flag in FLAGS.items() if flag.values and name not in FREE | LATER])
+@pytest.mark.parametrize("name", [name for name, flag in FLAGS.items() if offered(flag) and name not in FREE | LATER])
 def test_every_flag_of_few_values_names_them_and_the_one_that_was_meant(name: str, tmp_path: Path) -> None:
-    meant = FLAGS[name].values[-1]
+    meant = offered(FLAGS[name])[-1]
     with pytest.raises(OptionsError) as caught:
         parse([f"--{name}={meant[:-1]}"], tmp_path)
     told = str(caught.value)
@@ -31,7 +32,7 @@ def test_every_flag_of_few_values_names_them_and_the_one_that_was_meant(name: st
         assert IN_OTHER_WORDS[name] in told
         return
     assert told.endswith(f", did you mean {meant}?")
-    assert all(each in told for each in FLAGS[name].values if each not in ("*", "Node,RBAC"))
+    assert all(each in told for each in offered(FLAGS[name]) if each not in ("*", "Node,RBAC"))
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ async def test_what_was_summed_up_while_something_was_made_is_put_right(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Admission has counted the object, but there was none yet when somebody wrote what was used."""
-    monkeypatch.setattr(controller_module, "_QUIET", 0.3)
+    monkeypatch.setattr(controller_module, "QUIET", 0.3)
     client = await run(ResourceQuotaController)
     await limit(client, "q", {"configmaps": "10"})
     await until(client, "q", {"configmaps": "0"})

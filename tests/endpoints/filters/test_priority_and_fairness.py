@@ -135,7 +135,7 @@ async def test_a_small_answer_that_nobody_reads_keeps_no_seat(
 async def test_a_watch_whose_first_objects_nobody_reads_keeps_no_seat(
     start_server: Start, fairness: Fairness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_SEAT_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "SEAT_SECONDS", 0.01)
     small = await start_server({}, fairness=fairness)
     configure(fairness, level("own"))
     for name in "abcde":

@@ -74,7 +74,7 @@ async def test_each_watchers_first_table_has_the_columns(small: SmallServer) -> 
 
 
 async def test_a_table_watch_of_many_has_the_columns_once(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE", 2)
+    monkeypatch.setattr(watch_module, "SLICE", 2)
     for name in "abcde":
         await small.note(name)
     watch = await watching(small, accept=TABLE)
@@ -96,7 +96,7 @@ async def test_the_end_of_the_first_objects_can_be_marked(small: SmallServer) ->
 
 
 async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_BOOKMARK_EVERY", 0.01)
+    monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.01)
     await small.note("a")
     watch = await watching(small, "&resourceVersion=2&allowWatchBookmarks=true")
     await small.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 1})
@@ -106,7 +106,7 @@ async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkey
 
 
 async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_BOOKMARK_EVERY", 0.001)
+    monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.001)
     await small.note("a", text="x" * 40_000)
     for number in range(40):
         await patch(small, "a", more=str(number))
@@ -124,7 +124,7 @@ async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small:
 async def test_a_bookmark_comes_before_the_end_if_anything_happened_to_the_resource(
     small: SmallServer, monkeypatch, happens: str
 ) -> None:
-    monkeypatch.setattr(watch_module, "_BOOKMARK_BEFORE_END", 2.99)
+    monkeypatch.setattr(watch_module, "BOOKMARK_BEFORE_END", 2.99)
     await small.note("a")
     watch = await watching(small, "&timeoutSeconds=3&resourceVersion=2&allowWatchBookmarks=true&labelSelector=none")
     if happens == "to another resource":
@@ -179,7 +179,7 @@ async def test_a_cache_that_starts_over_ends_its_watches_without_an_error(small:
 
 
 async def test_what_happens_while_the_first_objects_are_sent_comes_after_them(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE", 2)
+    monkeypatch.setattr(watch_module, "SLICE", 2)
     for name in "abcde":
         await small.note(name, text="x" * 40_000)
     watch = await watching(small)
@@ -190,8 +190,8 @@ async def test_what_happens_while_the_first_objects_are_sent_comes_after_them(sm
 
 
 async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE", 2)
-    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 500_000)
+    monkeypatch.setattr(watch_module, "SLICE", 2)
+    monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 500_000)
     for name in "abcde":
         await small.note(name, text="x" * 40_000)
     watch = await watching(small)
@@ -206,7 +206,7 @@ async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(small: S
 async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_happens(
     small: SmallServer, monkeypatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 200_000)
+    monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 200_000)
     begun, found = asyncio.Event(), asyncio.Event()
     accepted = listing.accepted
 
@@ -228,7 +228,7 @@ async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_
 
 
 async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 300_000)
+    monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 300_000)
     await small.note("a", text="x" * 40_000)
     slow, fast = await watching(small), await watching(small)
     assert await fast.told() == "ADDED a"
@@ -244,7 +244,7 @@ async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_give
     small: SmallServer, monkeypatch
 ) -> None:
     """One that takes something now and then goes on."""
-    monkeypatch.setattr(watch_module, "_MUCH_UNREAD", 300_000)
+    monkeypatch.setattr(watch_module, "MUCH_UNREAD", 300_000)
     clock = Clock()
     await small.note("a", text="x" * 40_000)
     watches = [await watching(small) for _ in range(2)]
@@ -263,7 +263,7 @@ async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_give
 
 
 async def test_a_first_object_that_cannot_be_encoded_ends_the_watch(small: SmallServer, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(watch_module, "_SLICE", 1)
+    monkeypatch.setattr(watch_module, "SLICE", 1)
     for name in "ab":
         await small.note(name)
 
@@ -312,7 +312,7 @@ async def test_a_watch_that_is_over_leaves_no_circle(small: SmallServer) -> None
 
 
 async def test_a_watch_can_catch_up_on_more_than_it_may_fall_behind(small: SmallServer, monkeypatch) -> None:
-    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 500_000)
+    monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 500_000)
     await small.note("a", text="x" * 40_000)
     for number in range(300):
         await patch(small, "a", more=str(number))

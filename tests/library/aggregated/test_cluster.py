@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from steersman.api.authentication.v1 import TokenReview, TokenReviewSpec
+from steersman.client.resources import NAMESPACES, TOKEN_REVIEWS
 from steersman.library.aggregated.cluster import Cluster, find_cluster
 from steersman.library.aggregation import ClusterError
 from steersman.machinery.errors.status import StatusError
@@ -18,10 +19,15 @@ from steersman.work.backoff import Backoff
 from tests.aggregator.extension_server import ExtensionServer, Received, response
 
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+THING = "/api/v1/namespaces/a"
 
 
-class Named(msgspec.Struct):
-    name: str
+async def name_of_thing(cluster: Cluster) -> str:
+    return (await cluster.ask(partial(cluster.client.get, NAMESPACES, "a"))).metadata.name
+
+
+def thing(name: str) -> bytes:
+    return response({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "newer": 1}, "spec": None})
 
 
 @pytest.fixture(scope="session")
@@ -61,16 +67,16 @@ async def cluster(
     monkeypatch.setattr("steersman.library.aggregated.cluster._BACKOFF", Backoff(0.0))
     found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}/below/", files))
     yield found
-    found.close()
+    await found.aclose()
 
 
 async def test_it_is_asked_below_its_url_with_the_credentials_of_the_kubeconfig(
     server: ExtensionServer, cluster: Cluster
 ) -> None:
-    server.paths["/below/things"] = response({"name": "a", "more": None})
-    assert (await cluster.get(Named, "/things?x=1")).name == "a"
+    server.paths[f"/below{THING}"] = thing("a")
+    assert await name_of_thing(cluster) == "a"
     asked = server.received[0]
-    assert (asked.target, asked.first("authorization")) == ("/below/things?x=1", "Bearer secret")
+    assert (asked.target, asked.first("authorization")) == (f"/below{THING}", "Bearer secret")
 
 
 async def test_a_review_comes_back_with_its_answer_and_what_is_not_known_is_left_out(
@@ -83,7 +89,8 @@ async def test_a_review_comes_back_with_its_answer_and_what_is_not_known_is_left
         "status": {"authenticated": True, "user": {"username": "alice", "extra": None, "new": 1}},
     }
     server.paths[f"/below{REVIEWS}"] = response(answer, "201 Created")
-    review = await cluster.review(REVIEWS, TokenReview(spec=TokenReviewSpec(token="t")))
+    asked = TokenReview(spec=TokenReviewSpec(token="t"))
+    review = await cluster.ask(partial(cluster.client.create, TOKEN_REVIEWS, asked))
     assert (review.status.authenticated, review.status.user.username) == (True, "alice")
     assert json.loads(server.received[0].body)["spec"] == {"token": "t"}
 
@@ -96,29 +103,29 @@ async def test_a_review_comes_back_with_its_answer_and_what_is_not_known_is_left
     ],
 )
 async def test_what_fails_in_passing_is_asked_again(server: ExtensionServer, cluster: Cluster, first: bytes) -> None:
-    answers = [first, response({"name": "a"})]
+    answers = [first, thing("a")]
 
     def answer(_: Received) -> bytes:
         return answers.pop(0)
 
-    server.paths["/below/things"] = answer
-    assert (await cluster.get(Named, "/things")).name == "a"
+    server.paths[f"/below{THING}"] = answer
+    assert (await name_of_thing(cluster)) == "a"
 
 
 async def test_a_status_is_told_as_it_is(server: ExtensionServer, cluster: Cluster) -> None:
     status = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "not you"}
-    server.paths["/below/things"] = response(status, "403 Forbidden")
+    server.paths[f"/below{THING}"] = response(status, "403 Forbidden")
     with pytest.raises(StatusError, match="not you") as refused:
-        await cluster.get(Named, "/things")
+        await name_of_thing(cluster)
     assert (refused.value.code, refused.value.reason) == (403, "Forbidden")
     assert len(server.received) == 1
 
 
-@pytest.mark.parametrize("answer", [b"", response("no JSON"), response({"name": 3})])
+@pytest.mark.parametrize("answer", [b"", response("no JSON"), response({"metadata": 3})])
 async def test_what_is_no_answer_is_unavailable(server: ExtensionServer, cluster: Cluster, answer: bytes) -> None:
-    server.paths["/below/things"] = answer
+    server.paths[f"/below{THING}"] = answer
     with pytest.raises(StatusError) as refused:
-        await cluster.get(Named, "/things")
+        await name_of_thing(cluster)
     assert refused.value.code == 503
 
 
@@ -128,7 +135,7 @@ async def test_another_authority_is_not_believed(
     others = ensure_certificates(tmp_path_factory.mktemp("others"))
     found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}", others))
     with pytest.raises(StatusError, match="certificate signed by unknown authority"):
-        await found.get(Named, "/things")
+        await name_of_thing(found)
     assert server.received == []
 
 
@@ -141,12 +148,12 @@ async def test_a_pod_knows_where_its_cluster_is(
     token = tmp_path / "token"
     token.touch(0o600)
     token.write_text("first\n")
-    server.paths["/things"] = response({"name": "a"})
+    server.paths[THING] = thing("a")
     found = find_cluster("", account=tmp_path)
-    await found.get(Named, "/things")
+    await name_of_thing(found)
     token.write_text("second\n")
-    await found.get(Named, "/things")
-    found.close()
+    await name_of_thing(found)
+    await found.aclose()
     assert [each.first("authorization") for each in server.received] == ["Bearer first", "Bearer second"]
 
 

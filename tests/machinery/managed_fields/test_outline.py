@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from steersman.kinds.built_in import find
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.managed_fields import FieldManager
-from steersman.machinery.managed_fields.filters import excluding
+from steersman.machinery.managed_fields import FieldManager, fields_at
 from steersman.machinery.managed_fields.schema import Schema
 from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, PlainKind
 
@@ -28,7 +27,7 @@ def made(manager: FieldManager, obj: Any) -> list[Any]:
 def test_what_is_remembered_is_what_is_worked_out(objects: list[Any], empty: Any, resets: bool) -> None:
     kind = PlainKind(Schema(ROOT))
     kind.empty = empty
-    given_resets = {kind.api_version: excluding("flag")} if resets else {}
+    given_resets = {kind.api_version: fields_at("flag")} if resets else {}
     remembering = FieldManager(kind, resets=given_resets)
     for obj in [*objects, *objects]:
         assert made(remembering, obj) == made(FieldManager(kind, resets=given_resets), obj)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from steersman import api
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.conversion.autoscaling import from_v1, to_v1
@@ -20,8 +21,10 @@ from steersman.machinery.managed_fields import (
     FieldManager,
     Version,
     VersionConverter,
-    resets_of,
+    fields_at,
 )
+from steersman.registry.services import Services
+from steersman.rest.resource import Resource
 
 TIME = "2020-01-01T00:00:00Z"
 CASES = json.loads(Path(__file__).with_name("recorded_writes.json").read_text())
@@ -30,6 +33,20 @@ AUTOSCALERS = {
     "autoscaling/v1": Version(built_in(api.load("autoscaling", "v1")["HorizontalPodAutoscaler"]), from_v1, to_v1),
     "autoscaling/v2": Version(built_in(api.load("autoscaling", "v2")["HorizontalPodAutoscaler"])),
 }
+
+
+RESOURCES: dict[tuple[str, str], Resource[Any, Services]] = {
+    (version.group, each.plural): each
+    for each in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
+    for version in each.versions.values()
+}
+
+
+def _resets(group: str, plural: str, subresource: str) -> tuple[str, ...]:
+    resource = RESOURCES[group, plural]
+    strategies = {"": resource.strategy, **{each.name: each.strategy for each in resource.subresources}}
+    strategy = strategies[subresource]
+    return strategy.resets if strategy is not None else ()
 
 
 def _title(case: dict[str, Any]) -> str:
@@ -56,7 +73,7 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
     fields = FieldManager(
         versions[api_version].kind,
         case["subresource"],
-        resets_of(group, plural, case["subresource"], (each.rpartition("/")[2] for each in versions)),
+        dict.fromkeys(versions, fields_at(*_resets(group, plural, case["subresource"]))),
         VersionConverter(api_version, versions),
         VIEWS.get((group, plural)),
     )

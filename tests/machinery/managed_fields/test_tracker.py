@@ -11,7 +11,7 @@ from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import deep_copy, from_plain
-from steersman.machinery.managed_fields import FieldManager, custom_schema, excluding, manager_name
+from steersman.machinery.managed_fields import FieldManager, custom_schema, fields_at, manager_name
 from steersman.machinery.managed_fields.requests import differ_in_times_only
 from tests.machinery.managed_fields.plain_kind import PlainKind
 
@@ -207,7 +207,7 @@ def test_an_object_that_does_not_fit_its_schema_has_no_entries() -> None:
 
 
 def test_what_the_strategy_resets_is_owned_by_nobody() -> None:
-    fields = FieldManager(built_in(CORE["Pod"]), resets={"v1": excluding("status", "metadata/labels")})
+    fields = FieldManager(built_in(CORE["Pod"]), resets={"v1": fields_at("status", "metadata/labels")})
     pod = env_pod()
     pod.status.phase = "Running"
     pod.metadata.labels = {"a": "b"}

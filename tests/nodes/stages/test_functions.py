@@ -6,10 +6,10 @@ from ipaddress import IPv4Network
 
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.go.template.template import Template, data_of
 from steersman.machinery.values import times
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.nodes.stages.functions import functions_of_kind, functions_of_node, functions_of_pod, moment_text
+from steersman.nodes.stages.go_template.template import Template, data_of
 
 DATA = data_of('{"text": "a \\"b\\" <c>", "number": 3, "real": 1.0, "map": {"b": [1, null], "a": "yes"}}')
 

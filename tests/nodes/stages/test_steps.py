@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steersman.client.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from steersman.machinery.go.template.values import TemplateError
 from steersman.nodes.stages.declaration import Finalizer, Finalizers, Patch, Step
+from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.steps import PreparedPatch, finalizer_operations, prepared
 
 POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "x"}, {"name": "y"}]}}

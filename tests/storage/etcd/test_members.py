@@ -82,7 +82,7 @@ async def test_one_who_hangs_up_at_once_is_told_of_as_unavailable(hanging_up: Ha
 async def test_a_connection_that_ends_before_it_is_taken_over_was_not_used(
     hanging_up: Hangs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_late(*_: object) -> None:
+    def too_late(*_: object, **__: object) -> None:
         raise ConnectionResetError("the connection is closed")
 
     monkeypatch.setattr(members, "Http2Connection", too_late)

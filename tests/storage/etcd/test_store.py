@@ -141,7 +141,7 @@ async def test_it_goes_on_where_it_was_when_etcd_comes_back(store: EtcdStorage, 
 async def test_members_that_are_away_or_silent_are_left_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.storage.etcd.store._MEMBER_SECONDS", 0.3)
+    monkeypatch.setattr("steersman.storage.etcd.store.MEMBER_SECONDS", 0.3)
 
     held: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
@@ -257,7 +257,7 @@ async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
 async def test_closing_does_not_wait_for_writes_that_never_end(
     etcd_process: EtcdProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.storage.etcd.store._LAST_SECONDS", 0.1)
+    monkeypatch.setattr("steersman.storage.etcd.store.LAST_SECONDS", 0.1)
     store = await opened(etcd_process)
     await store._following.stop()
     unseen = asyncio.ensure_future(store.create("/a", b"1"))

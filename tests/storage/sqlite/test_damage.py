@@ -270,7 +270,7 @@ async def test_in_a_large_file_each_value_is_checked_when_it_is_read(
     path, held = sound
     key, (revision, value) = next(each for each in held.items() if len(each[1][1]) < 100)
     flip(path, place_of(path, value))
-    monkeypatch.setattr(file, "_FULL_CHECK_LIMIT", 0)
+    monkeypatch.setattr(file, "FULL_CHECK_LIMIT", 0)
     monkeypatch.setattr(SQLiteStorage, "check", lambda _: asyncio.sleep(0))
     store = await opened(path)
     other = next(each for each in held if each != key)
@@ -300,7 +300,7 @@ async def test_a_large_file_is_checked_while_it_is_served_and_takes_no_writes_th
     places = [data.index(key), data.rindex(key)]  # in its row, and in the index of keys
     assert places[0] != places[1]
     flip(path, places[which] + 12)
-    monkeypatch.setattr(file, "_FULL_CHECK_LIMIT", 0)
+    monkeypatch.setattr(file, "FULL_CHECK_LIMIT", 0)
     store = await opened(path)
     async with asyncio.timeout(5):
         while not store.refusal:  # noqa: ASYNC110  # turns of the loop are what is waited for
@@ -327,8 +327,8 @@ async def test_a_file_without_checksums_is_opened_and_gets_some(
     path, held = sound
     without_checksums(path)
     if is_large:
-        monkeypatch.setattr(file, "_FULL_CHECK_LIMIT", 0)
-        monkeypatch.setattr(file, "_FILLED_LIMIT", 0)
+        monkeypatch.setattr(file, "FULL_CHECK_LIMIT", 0)
+        monkeypatch.setattr(file, "FILLED_LIMIT", 0)
     store = await opened(path)
     assert await shown(store) == held
     await store.check()

@@ -132,7 +132,9 @@ def _attachment(random: Random) -> Step:
 
 
 def _pod(random: Random, number: int) -> Step:
-    name = lambda: random.choice(_NAMES)  # noqa: E731
+    def name() -> str:
+        return random.choice(_NAMES)
+
     container: Body = {"name": "c", "image": "i"}
     if random.random() < 0.4:
         container["env"] = [
@@ -145,7 +147,7 @@ def _pod(random: Random, number: int) -> Step:
         ]
     if random.random() < 0.3:
         container["envFrom"] = [random.choice(({"secretRef": {"name": name()}}, {"configMapRef": {"name": name()}}))]
-    sources = (
+    sources: tuple[Body, ...] = (
         {"secret": {"secretName": name()}},
         {"configMap": {"name": name()}},
         {"persistentVolumeClaim": {"claimName": name()}},

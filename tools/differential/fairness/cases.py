@@ -204,7 +204,7 @@ def _settled(schemas: list[Step], gone: set[str]) -> list[Step]:
 def _says(status: str) -> Callable[[Any], bool]:
     def is_so(found: Any) -> bool:
         conditions = found.get("status", {}).get("conditions") if isinstance(found, dict) else None
-        return bool(conditions) and conditions[0]["status"] == status
+        return conditions is not None and bool(conditions) and conditions[0]["status"] == status
 
     return is_so
 

@@ -20,7 +20,7 @@ from tools.fuzz.target import Target
 
 def audit_policy(data: bytes) -> int:
     """The number of rules."""
-    return len(read_policy(data).rules)
+    return len(read_policy(data).rules or ())
 
 
 def authorization_configuration(data: bytes) -> int:

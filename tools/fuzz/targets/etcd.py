@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from steersman.net import protobuf_fields as proto
 from steersman.net.client import grpc
-from steersman.net.http2.frames import StreamFault
+from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.storage.etcd import messages
 from tools.fuzz.target import Target, same
 
@@ -72,7 +72,7 @@ async def _streamed(data: bytes) -> list[bytes]:
     same(wrong, also_wrong, "whether a stream breaks the rules")
     same(whole, pieces, "messages in pieces")
     if wrong:
-        raise StreamFault(1, 0, "wrong")
+        raise StreamFault(1, ErrorCode.NO_ERROR, "wrong")
     return whole
 
 

@@ -9,7 +9,7 @@ from steersman.machinery.selectors import fields, labels
 from steersman.store import continue_token
 from tools.fuzz.target import Target, same
 
-_LABELS: Final = ({}, {"a": "b"}, {"app": "x", "example.com/a": "1", "b": ""})
+_LABELS: Final[tuple[dict[str, str], ...]] = ({}, {"a": "b"}, {"app": "x", "example.com/a": "1", "b": ""})
 _LONG: Final = 1100
 """Characters from which on a selector is looked at for being a simple one first."""
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes
+from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.machinery.errors.status import StatusError, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import EVERYTHING, Selector, SelectorError, from_label_selector
-from steersman.rest.objects import Objects, Reading
+from steersman.rest.objects import Objects
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
-_LABELS: Final[Reading[Mapping[str, str]]] = Reading(lambda namespace: namespace.metadata.labels, "metadata.labels")
-
 
 Compiled = Selector | StatusError
 """A selector, or what is said of one that cannot be read: upstream reads it when a request comes, and fails there."""
@@ -71,7 +70,8 @@ class Selecting:
         if _brings_labels(attributes):
             labels: Mapping[str, str] | None = attributes.obj.metadata.labels
         else:
-            labels = self._namespaces.known("", action.namespace, _LABELS)
+            found = attributes.namespace or self._namespaces.known("", action.namespace, NAMESPACE)
+            labels = None if found is None else found.labels
         if labels is None:
             raise not_found(_NAMESPACES, action.namespace)
         return selector.matches(labels)

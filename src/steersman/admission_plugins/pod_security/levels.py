@@ -6,9 +6,11 @@ Follows https://kubernetes.io/docs/concepts/security/pod-security-admission/.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 
@@ -51,6 +53,11 @@ class Policy(Struct, frozen=True):
     audit: LevelVersion = _OPEN
     warn: LevelVersion = _OPEN
     errors: tuple[FieldError, ...] = ()
+    is_open: bool = False
+    """True if any pod will do and every label could be read; made from the other fields."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "is_open", self.fully_privileged and not self.errors)
 
     @property
     def fully_privileged(self) -> bool:
@@ -69,7 +76,7 @@ class Policy(Struct, frozen=True):
 NO_POLICY: Final = Policy()
 
 
-def policy_of(labels: dict[str, str], defaults: Policy = NO_POLICY) -> Policy:
+def policy_of(labels: Mapping[str, str], defaults: Policy = NO_POLICY) -> Policy:
     """The policy in the labels of a namespace, that of `defaults` where they say nothing.
 
     Where a label cannot be read, `enforce` is restricted, audit and warn are privileged, versions are the latest.
@@ -115,7 +122,7 @@ def stricter(one: str, other: str) -> bool:
 
 
 def _read(
-    labels: dict[str, str], mode: str, default: LevelVersion, errors: list[FieldError], *, otherwise: str
+    labels: Mapping[str, str], mode: str, default: LevelVersion, errors: list[FieldError], *, otherwise: str
 ) -> tuple[LevelVersion, bool]:
     """What the labels of a mode say, and whether its level is given and good."""
     level, minor = default

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.pod_security.levels import LATEST, PRIVILEGED, LevelVersion
 from steersman.machinery.metrics import Counter, Registry
 
@@ -45,6 +45,8 @@ class PodSecurityMetrics:
             self._evaluations.inc(("allow", PRIVILEGED, "latest", ENFORCE, operation, "pod", ""), 0)
             for resource in ("pod", "controller"):
                 self._exemptions.inc((operation, resource, ""), 0)
+        self._let_in: dict[tuple[Operation, str], list[float]] = {}
+        """By operation and subresource, the series of pods in namespaces that let any in."""
         registry.add(self._evaluations, self._exemptions, self._errors)
 
     def evaluated(self, evaluation: Evaluation, attributes: Attributes) -> None:
@@ -52,6 +54,15 @@ class PodSecurityMetrics:
         mode, wanted, meets = evaluation
         decision = "allow" if meets else "deny"
         self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
+
+    def let_in(self, attributes: Attributes) -> None:
+        """Counts a pod of a namespace that lets any in."""
+        write = attributes.operation, attributes.action.subresource
+        series = self._let_in.get(write)
+        if series is None:
+            labels = ("allow", PRIVILEGED, "latest", ENFORCE, _OPERATIONS[write[0]], "pod", write[1])
+            series = self._let_in[write] = self._evaluations.series(labels)
+        series[0] += 1
 
     def exempted(self, attributes: Attributes) -> None:
         """Counts a request of which nothing is asked."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, UPDATE, Attributes, KnownNamespace, Plugin
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.pod_security.checks import Violation, details, reasons, violations
 from steersman.admission_plugins.pod_security.levels import (
@@ -26,7 +26,6 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
-from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
 from steersman.work.yielding import Turn
 
@@ -43,8 +42,6 @@ _TEMPLATED: Final = {
     GroupResource("batch", "cronjobs"): lambda obj: obj.spec.job_template.spec.template,
 }
 """What makes pods, and where its template is."""
-_POD_SUBRESOURCES: Final = ("", "ephemeralcontainers", "resize")
-"""Those that are a pod."""
 
 Judge = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
 """Adds what the pod was held against. Raises StatusError 403."""
@@ -79,22 +76,23 @@ UNCONFIGURED: Final = Configuration()
 
 
 class PodSecurity(Plugin):
-    """`policy` gives what a namespace asks for (`Configuration.policy_of`), None if there is no such namespace; `pods`
-    how many pods it has, and them, each with where to work on it."""
+    """`find` gives a namespace by its name, None if there is none; `pods` how many pods it has, and them, each with
+    where to work on it."""
 
     name = "PodSecurity"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({_NAMESPACES, _PODS, *_TEMPLATED})
+    subresources = frozenset({"", "ephemeralcontainers", "resize"})
     validates = True
 
     def __init__(
         self,
-        policy: Callable[[str], Policy | None],
+        find: Callable[[str], KnownNamespace | None],
         pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, bool]]]],
         metrics: PodSecurityMetrics,
         configuration: Configuration = UNCONFIGURED,
     ) -> None:
-        self._policy = policy
+        self._find = find
         self._metrics = metrics
         self._pods = pods
         self._configuration = configuration
@@ -103,15 +101,31 @@ class PodSecurity(Plugin):
     async def validate(self, attributes: Attributes) -> None:
         """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
         is to be warned of. Labels of namespaces must be readable. Raises StatusError 403, 422."""
-        resource = attributes.action.group_resource
-        if resource == _PODS:
-            if attributes.action.subresource in _POD_SUBRESOURCES:
-                await self._validate_pod(attributes)
-        elif resource == _NAMESPACES:
-            if not attributes.action.subresource:
-                await self._validate_namespace(attributes)
-        elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.action.subresource:
-            await self._validate_template(attributes, template_of)
+        resource = attributes.action.resource
+        if resource == "namespaces":
+            await self._validate_namespace(attributes)
+            return
+        if self._exempts and self._is_exempt(attributes):
+            return
+        namespace = attributes.namespace or self._find(attributes.action.namespace)
+        if namespace is None:
+            self._metrics.failed(attributes, fatal=True)
+            missing = f"failed to lookup namespace {quote(attributes.action.namespace)}"
+            if resource == "pods":
+                raise internal(missing)
+            attributes.annotate(_ERROR, missing)
+            return
+        policy: Policy | None = namespace.pod_security
+        if policy is None:
+            policy = namespace.pod_security = policy_of(namespace.labels, self._configuration.defaults)
+        if resource != "pods":
+            await self._validate_template(attributes, policy)
+        elif policy.is_open:
+            if attributes.audit is not None:
+                attributes.annotate(_ENFORCED, _PRIVILEGED)
+            self._metrics.let_in(attributes)
+        else:
+            await self._validate_pod(attributes, policy)
 
     def _is_exempt(self, attributes: Attributes) -> bool:
         """Whether nothing is asked of what this user writes, or of what is in this namespace."""
@@ -131,18 +145,7 @@ class PodSecurity(Plugin):
         self._metrics.exempted(attributes)
         return True
 
-    async def _validate_pod(self, attributes: Attributes) -> None:
-        if self._exempts and self._is_exempt(attributes):
-            return
-        policy = self._policy(attributes.action.namespace)
-        if policy is None:
-            self._metrics.failed(attributes, fatal=True)
-            raise internal(f"failed to lookup namespace {quote(attributes.action.namespace)}")
-        if policy.fully_privileged and not policy.errors:
-            if attributes.audit is not None:
-                attributes.annotate(_ENFORCED, _PRIVILEGED)
-            self._metrics.evaluated((ENFORCE, policy.enforce, True), attributes)
-            return
+    async def _validate_pod(self, attributes: Attributes, policy: Policy) -> None:
         pod: Pod = attributes.obj
         if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
             return
@@ -150,17 +153,10 @@ class PodSecurity(Plugin):
             return
         await self._counted(_judge, attributes, policy, pod.metadata, pod.spec)
 
-    async def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
-        if self._exempts and self._is_exempt(attributes):
-            return
-        policy = self._policy(attributes.action.namespace)
-        if policy is None:
-            self._metrics.failed(attributes, fatal=True)
-            attributes.annotate(_ERROR, f"failed to lookup namespace {quote(attributes.action.namespace)}")
-            return
+    async def _validate_template(self, attributes: Attributes, policy: Policy) -> None:
         if policy.warn.level == policy.audit.level == PRIVILEGED and not policy.errors:
             return
-        template = template_of(attributes.obj)
+        template = _TEMPLATED[attributes.action.group_resource](attributes.obj)
         if template is not None and not self._is_exempt_class(attributes, template.spec):
             await self._counted(_look_at, attributes, policy, template.metadata, template.spec)
 
@@ -342,7 +338,7 @@ def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
 def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
     pods = server.objects("", "pods")
     return PodSecurity(
-        server.known("namespaces", Reading(configuration.policy_of, "metadata.labels")),
+        server.namespace,
         lambda namespace: (pods.count(namespace), pods.every(namespace)),
         PodSecurityMetrics(server.registry),
         configuration,

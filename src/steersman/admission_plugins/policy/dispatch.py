@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import Attributes, Plugin
+from steersman.admission.interface import Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.matching.selectors import Selecting
@@ -102,12 +102,18 @@ class PolicyPlugin(Plugin):
         self._authorizer: Final = server.authorizer
         self._metrics: Final = server.policy_metrics
         self._condition_metrics: Final = server.condition_metrics
+        policies.follow(self.work_changed)
+        bindings.follow(self.work_changed)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return not self._policies.are_none
 
     async def _may_be_about(self, attributes: Attributes) -> bool:
         """Whether there are policies that a request is to be held against."""
         policies = self._policies
         if policies.is_behind:
             await policies.catch_up()
+            self.work_changed()
         if policies.is_empty:
             return False
         action = attributes.action

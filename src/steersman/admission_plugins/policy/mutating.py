@@ -66,7 +66,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
-        if self._policies.is_idle or not await self._may_be_about(attributes):
+        if not await self._may_be_about(attributes):
             return
         refusals: list[tuple[str, str]] = []
         invocations: list[Invocation] = []

@@ -24,7 +24,7 @@ from steersman.work.offloading import offload_if
 _NOT_FOUND: Final = 404
 _MOST_KEPT: Final = 1_000
 """Parameters that are kept as plain data."""
-_MOST_BYTES_KEPT: Final = 4 << 20
+MOST_BYTES_KEPT: Final = 4 << 20
 """Bytes of JSON that these are made of; as plain data they take up to ten times as much. Any one object is smaller."""
 
 Plain = Mapping[str, Any]
@@ -65,7 +65,7 @@ class Params:
         self._objects: Final = objects
         self._mapper: Final = mapper
         self._kept: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
-            _MOST_KEPT, _MOST_BYTES_KEPT
+            _MOST_KEPT, MOST_BYTES_KEPT
         )
         """By the identity of what an object is made of, and its kind: that, and the object."""
 

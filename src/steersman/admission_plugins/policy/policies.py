@@ -144,8 +144,8 @@ class Policies:
         return self._changed != (policies(), bindings())
 
     @property
-    def is_idle(self) -> bool:
-        """Whether there was none at the last look, and nothing has changed since: what most requests ask."""
+    def are_none(self) -> bool:
+        """Return True if there are known to be none now that count."""
         if self._index is not None:
             return False
         policies, bindings = self._changed_of

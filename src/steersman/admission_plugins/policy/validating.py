@@ -38,7 +38,7 @@ class ValidatingAdmissionPolicy(PolicyPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError."""
-        if self._policies.is_idle or not await self._may_be_about(attributes):
+        if not await self._may_be_about(attributes):
             return
         judging = _Judging(self, attributes)
         async for each in self._about(attributes):

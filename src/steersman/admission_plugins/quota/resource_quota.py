@@ -15,21 +15,23 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
+from steersman.api.scalars import Wire
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import IGNORED, counting, scopes_of
+from steersman.machinery.codec.configuration import Document
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects, Reading
+from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
@@ -47,16 +49,23 @@ class Account(Struct, frozen=True):
     used: dict[str, str]
 
 
-class LimitedResource(Struct, frozen=True):
+class LimitedResource(Wire):
     """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
 
     Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
     the scopes, whatever their resource, as upstream.
     """
 
-    resource: GroupResource
-    match_contains: tuple[str, ...] = ()
-    match_scopes: tuple[ScopedResourceSelectorRequirement, ...] = ()
+    api_group: str = ""
+    resource: str = ""
+    match_contains: list[str] = []
+    match_scopes: list[ScopedResourceSelectorRequirement] = []
+
+
+class Configuration(Document):
+    """The ResourceQuotaConfiguration, whose Go type has this name."""
+
+    limited_resources: list[LimitedResource] = []
 
 
 class _Waiter:
@@ -99,6 +108,12 @@ class ResourceQuota(Plugin):
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
+        self._presence = Presence(quotas, self.work_changed)
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        if GroupResource(writes.group, writes.resource) in IGNORED:
+            return False
+        return bool(self._limited) or not self._presence.are_none
 
     async def validate(self, attributes: Attributes) -> None:
         """403 if a quota has too little left, wants to be told more, or is not known yet."""
@@ -106,7 +121,7 @@ class ResourceQuota(Plugin):
         if not namespace:
             return
         unlimited = not (await self._accounts.of(namespace))[0]
-        if (unlimited and not self._limited) or resource in IGNORED:
+        if unlimited and not self._limited:
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
@@ -225,7 +240,9 @@ async def charge(
         scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
     except SelectorError:
         return accounts  # as upstream
-    limits = [each for each in limited if each.resource == attributes.action.group_resource]
+    limits = [
+        each for each in limited if GroupResource(each.api_group, each.resource) == attributes.action.group_resource
+    ]
     if evaluator.reads_only_the_object:
         concerned = await offload_if(is_much, _concerned, accounts, attributes, evaluator)
     else:

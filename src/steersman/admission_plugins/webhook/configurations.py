@@ -36,7 +36,7 @@ class Configurations:
 
     @property
     def are_none(self) -> bool:
-        """Whether there are no webhooks, as of now: most requests of most servers ask no more than that."""
+        """Return True if there are known to be no webhooks now."""
         return self._is_empty and self._changed == self._changed_of()
 
     async def catch_up(self) -> None:

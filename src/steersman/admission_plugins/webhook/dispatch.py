@@ -7,7 +7,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, Final
 
-from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin, Writes
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.matching.rules import Seen, is_exempt
 from steersman.admission_plugins.matching.selectors import Selecting
@@ -19,6 +19,7 @@ from steersman.admission_plugins.webhook.hooks import Conditions, Hook
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import forbidden
+from steersman.webhooks.client_config import ClientConfig
 from steersman.webhooks.kubeconfig import Login
 from steersman.work.offloading import offload, offload_if
 
@@ -72,13 +73,22 @@ class WebhookPlugin(Plugin):
         self._condition_metrics: Final = server.condition_metrics
         self._clients: Final = Clients(server.locate_service, login, server.itself, server.egress)
         configurations = server.objects(_GROUP, self.plural)
-        self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
+        self._configurations: Final = Configurations(configurations, server.mapper, self._settled)
+        configurations.follow(self.work_changed)
         self._selecting: Final = Selecting(server.objects("", "namespaces"))
         self._versions: Final = Versions(server.mapper)
         self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)
 
     def close(self) -> None:
         self._clients.close()
+
+    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+        return not self._configurations.are_none
+
+    def _settled(self, clients: frozenset[ClientConfig]) -> None:
+        """Takes note of where all webhooks are, once they have been read."""
+        self._clients.keep(clients)
+        self.work_changed()
 
     async def _about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
         """The webhooks whose rules a request meets. Raises StatusError."""

@@ -67,8 +67,6 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
-        if self._configurations.are_none:
-            return
         about = await self._about(attributes)
         if not about:
             return

@@ -28,8 +28,6 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError."""
-        if self._configurations.are_none:
-            return
         about = await self._about(attributes)
         if not about:
             return

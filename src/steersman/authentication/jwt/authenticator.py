@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+from steersman.api.apiserver.v1 import AuthenticationConfiguration, JWTAuthenticator
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
-from steersman.authentication.jwt.configuration import AuthenticationConfiguration, JWTAuthenticator
 from steersman.authentication.jwt.distributed_claims import DistributedClaims, Verifier
 from steersman.authentication.jwt.fetching import Fetch, Fetcher, FetchError
 from steersman.authentication.jwt.id_token import (
@@ -132,8 +132,8 @@ class IssuerAuthenticator:
         self.issuer: Final = issuer.url
         self._fetcher = fetcher
         self._metrics = metrics
-        self._expected = Expectations(issuer.url, issuer.audiences, tuple(algorithms))
-        self._tokens = ProviderTokens(self._expected, issuer.discovery_url, fetcher.fetch, metrics)
+        self._expected = Expectations(issuer.url, tuple(issuer.audiences or ()), tuple(algorithms))
+        self._tokens = ProviderTokens(self._expected, issuer.discovery_url or "", fetcher.fetch, metrics)
         self._mapper = ClaimMapper(configuration)
         claim = configuration.claim_mappings.groups.claim
         self._others: dict[str, ProviderTokens] = {}
@@ -218,14 +218,15 @@ class JWTAuthenticators:
         metrics: JWTMetrics,
         egress: Egress = USUAL,
     ) -> None:
+        issuers = configuration.jwt or ()
         fetchers = [
             Fetcher(each.issuer.certificate_authority, leave=_way_of(each.issuer.egress_selector_type, egress))
-            for each in configuration.jwt
+            for each in issuers
         ]
         self._api_audiences = api_audiences
         self._by_issuer: Final = {
             each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url))
-            for each, fetcher in zip(configuration.jwt, fetchers, strict=True)
+            for each, fetcher in zip(issuers, fetchers, strict=True)
         }
 
     async def close(self) -> None:

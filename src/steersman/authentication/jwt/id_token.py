@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.authentication.interface import AuthenticationError
-from steersman.machinery.codec.configuration import STRING, list_type, struct_type
 from steersman.machinery.codec.go_json import unmarshal
-from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.go_types import STRING, GoMember, GoType
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 
@@ -93,22 +92,24 @@ _read_header: Final = msgspec.json.Decoder(_Header).decode
 _read_issuer: Final = msgspec.json.Decoder(_Issued).decode
 _read_token: Final = msgspec.json.Decoder(IdToken).decode
 _NUMBER: Final = GoType("float64", "json.Number")
-_SOURCE: Final = struct_type("oidc.claimSource", {"endpoint": STRING, "access_token": STRING})
-_GO_TOKEN: Final = struct_type(
-    "oidc.idToken",
-    {
-        "iss": STRING,
-        "sub": STRING,
-        "exp": _NUMBER,
-        "iat": _NUMBER,
-        "nbf": _NUMBER,
-        "nonce": STRING,
-        "at_hash": STRING,
-        "_claim_names": GoType("map", "map[string]string", element=STRING, pointer=True),
-        "_claim_sources": GoType("map", "map[string]oidc.claimSource", element=_SOURCE, pointer=True),
-    },
+_SOURCE: Final = GoType(
+    "struct", "oidc.claimSource", members={name: GoMember(STRING, ()) for name in ("endpoint", "access_token")}
 )
-_TEXTS: Final = list_type(STRING)
+_MEMBERS: Final = {
+    "iss": STRING,
+    "sub": STRING,
+    "exp": _NUMBER,
+    "iat": _NUMBER,
+    "nbf": _NUMBER,
+    "nonce": STRING,
+    "at_hash": STRING,
+    "_claim_names": GoType("map", "map[string]string", element=STRING, pointer=True),
+    "_claim_sources": GoType("map", "map[string]oidc.claimSource", element=_SOURCE, pointer=True),
+}
+_GO_TOKEN: Final = GoType(
+    "struct", "oidc.idToken", members={name: GoMember(type_, ()) for name, type_ in _MEMBERS.items()}
+)
+_TEXTS: Final = GoType("list", "[]string", element=STRING, pointer=True)
 
 
 def untrusted_issuer(token: str) -> str:

@@ -7,19 +7,18 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.authentication.interface import AuthenticationError
-from steersman.authentication.jwt.configuration import (
+from steersman.api.apiserver.v1 import (
     ClaimMappings,
     ClaimValidationRule,
     JWTAuthenticator,
     PrefixedClaimOrExpression,
     UserValidationRule,
 )
+from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.jwt.expressions import CLAIMS, USER, Compiled, ExpressionError, Plain, compiled, texts_of
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo
-from steersman.machinery.codec.configuration import BOOL, STRING
 from steersman.machinery.codec.go_json import unmarshal
-from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.go_types import BOOL, STRING, GoType
 from steersman.machinery.codec.strict import DecodeError
 
 _EMAIL: Final = "email"

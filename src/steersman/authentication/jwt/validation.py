@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from steersman.authentication.jwt.configuration import (
-    MATCH_ANY,
+from steersman.api.apiserver.v1 import (
     AuthenticationConfiguration,
     ClaimMappings,
     ClaimValidationRule,
@@ -23,6 +22,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.go.urls import UrlError, failed, parse
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 
+_MATCH_ANY: Final = "MatchAny"
 MOST: Final = 64
 """Issuers that may be configured."""
 _BOTH: Final = "claim and expression can't both be set"
@@ -34,12 +34,13 @@ def configuration_errors(
 ) -> Iterator[FieldError]:
     """All that is wrong; no issuer may be one of this server's own service accounts."""
     root = Path("jwt")
-    if len(configuration.jwt) > MOST:
-        yield too_many(root, len(configuration.jwt), MOST)
+    authenticators = configuration.jwt or ()
+    if len(authenticators) > MOST:
+        yield too_many(root, len(authenticators), MOST)
         return
     issuers: set[str] = set()
     discovery_urls: set[str] = set()
-    for index, each in enumerate(configuration.jwt):
+    for index, each in enumerate(authenticators):
         at = root[index]
         yield from authenticator_errors(each, at, service_account_issuers)
         yield from _once(each.issuer.url, issuers, at / "issuer" / "url")
@@ -116,7 +117,7 @@ def _audience_errors(issuer: Issuer, path: Path) -> Iterator[FieldError]:
             yield required(at[index])
         yield from _once(audience, seen, at[index])
     policy = issuer.audience_match_policy
-    if policy == MATCH_ANY:
+    if policy == _MATCH_ANY:
         return
     at = path / "audienceMatchPolicy"
     if len(issuer.audiences) > 1:

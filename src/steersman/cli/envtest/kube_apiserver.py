@@ -15,13 +15,11 @@ from typing import Final
 
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
-from steersman.cli.flags import FLAGS, arguments_by_flag, parse
+from steersman.cli.flags import arguments_by_flag, parse
 from steersman.cli.serve import Started, fail, run
-from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.options import FLAGS, Options, OptionsError
 
-NOT_UPSTREAM: Final = frozenset(
-    ("data-dir", "storage", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog")
-)
+NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
 """Flags of `steersman serve` that kube-apiserver has not."""
 OWN: Final = {
     "etcd-servers": "http://ADDRESS:PORT of the etcd beside it, whose folder holds the data",

@@ -8,13 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
-from steersman.cli.flags.sections import FLAGS, Flag
+from steersman.controlplane.flags import Flag
 from steersman.controlplane.option_ties import check_ties
-from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.options import FLAGS, Options, OptionsError
 from steersman.machinery.suggestions import did_you_mean, known_are
+
+NOT_SUPPORTED: Final = frozenset(
+    (
+        "admission-control",
+        "allow-metric-labels",
+        "allow-metric-labels-manifest",
+        "cert-dir",
+        "coordinated-leadership-lease-duration",
+        "coordinated-leadership-renew-deadline",
+        "coordinated-leadership-retry-period",
+        "debug-socket-path",
+        "default-watch-cache-size",
+        "disabled-metrics",
+        "emulated-version",
+        "emulation-forward-compatible",
+        "external-hostname",
+        "help",
+        "kubernetes-service-node-port",
+        "livez-grace-period",
+        "log-flush-frequency",
+        "log-json-info-buffer-size",
+        "log-json-split-stream",
+        "log-text-info-buffer-size",
+        "log-text-split-stream",
+        "max-connection-bytes-per-sec",
+        "min-compatibility-version",
+        "peer-advertise-ip",
+        "peer-advertise-port",
+        "peer-ca-file",
+        "runtime-config-emulation-forward-compatible",
+        "show-hidden-metrics-for-version",
+        "shutdown-watch-termination-grace-period",
+        "tracing-config-file",
+        "version",
+        "vmodule",
+        "watch-cache-sizes",
+    )
+)
+"""Flags of kube-apiserver that are told from mistakes, and refused."""
 
 
 def parse(arguments: list[str], data_dir: Path, others: Iterable[str] = ()) -> Options:
@@ -89,9 +127,9 @@ def _lookup(name: str, others: Iterable[str] = ()) -> Flag:
     flag = FLAGS.get(name)
     if flag is not None:
         return flag
-    if name in KNOWN:
+    if name in NOT_SUPPORTED:
         raise OptionsError(f"not supported yet: --{name}")
-    raise OptionsError(f"unknown flag: --{name}{did_you_mean(name, (*FLAGS, *KNOWN, *others), '--')}")
+    raise OptionsError(f"unknown flag: --{name}{did_you_mean(name, (*FLAGS, *NOT_SUPPORTED, *others), '--')}")
 
 
 def check(options: Options) -> None:
@@ -101,21 +139,18 @@ def check(options: Options) -> None:
     _check_authorization(options)
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
-    from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
+    from steersman.controlplane.admission import plugin_names
     from steersman.controlplane.runtime_config import RuntimeConfig
 
+    known = plugin_names()
     for flag, names in (("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)):
         for name in names:
-            if name not in ADMISSION_PLUGINS:
-                why = f"unknown admission plugin {name!r}{known_are(name, ADMISSION_PLUGINS)}"
+            if name not in known:
+                why = f"unknown admission plugin {name!r}{known_are(name, known)}"
                 raise OptionsError(f"--{flag}-admission-plugins: {why}")
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:
         raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
-    there = {*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)}
-    for name in options.enable_admission_plugins:
-        if name not in there:
-            raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
     RuntimeConfig(options.runtime_config)
     check_ties(options)
 

@@ -18,6 +18,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informers
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.values.conditions import is_condition_true
 
 REQUESTS: Final = "apiserver_request_total"
 
@@ -56,7 +57,7 @@ class Figures:
 
 def is_ready(node: Part) -> bool:
     """Whether its kubelet says so."""
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_condition_true(node.status.conditions, "Ready")
 
 
 def phase(pod: Part | PodPart) -> str:

@@ -24,7 +24,7 @@ from steersman.api.core.v1 import Pod
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import HORIZONTAL_POD_AUTOSCALERS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.autoscaling import history
@@ -40,6 +40,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import Selector, SelectorError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import with_condition
 from steersman.machinery.values.quantity import parse
 
 logger = logging.getLogger(__name__)
@@ -96,9 +97,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         self._hpas.on_change(self._changed)
 
     def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._selectors.remove(key)
             self._histories.pop(key, None)
@@ -337,14 +336,8 @@ class HorizontalPodAutoscalerController(Controller[Key]):
 
 
 def _set_condition(this: _Pass, type_: str, status: str, reason: str, message: str) -> None:
-    conditions = this.hpa.status.conditions
-    found = next((each for each in conditions if each.type == type_), None)
-    if found is None:
-        found = HorizontalPodAutoscalerCondition(type=type_)
-        conditions.append(found)
-    if found.status != status:
-        found.last_transition_time = times.now()
-    found.status, found.reason, found.message = status, reason, message
+    new = HorizontalPodAutoscalerCondition(type=type_, status=status, reason=reason, message=message)
+    this.hpa.status.conditions = with_condition(this.hpa.status.conditions, new)
 
 
 def _set_status(this: _Pass, current: int, desired: int, *, rescaled: bool = False) -> None:

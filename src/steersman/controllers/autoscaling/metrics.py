@@ -27,7 +27,7 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.autoscaling.replicas import NoProposal, PodMetric
 from steersman.controllers.autoscaling.targets import Mapper, group_of
 from steersman.machinery.codec.serializer import decoder
-from steersman.machinery.errors.status import StatusError
+from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
@@ -36,11 +36,6 @@ from steersman.work.yielding import unhurried
 _MINUTE: Final = 60.0
 _VERSION_GOOD_FOR: Final = 30.0
 _KNOWN_VERSIONS: Final = ("v1beta2", "v1beta1")
-_GENERIC: Final = {
-    (404, "404 page not found"): "the server could not find the requested resource",
-    (503, "service unavailable"): "the server is currently unable to handle the request",
-}
-"""What client-go says of answers that are no Status: by their code and the beginning of their text."""
 
 T = TypeVar("T")
 
@@ -155,9 +150,8 @@ async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
         return await asked
     except StatusError as error:
         text = error.message
-        for (code, beginning), generic in _GENERIC.items():
-            if error.code == code and text.startswith(beginning):
-                text = f"{generic} (get {resource})"
+        if any(cause.reason == CAUSE_UNEXPECTED_SERVER_RESPONSE for cause in error.causes):
+            text = f"{text} (get {resource})"
     except (NoProposal, Unreachable) as error:
         text = str(error)
     except (msgspec.DecodeError, UnicodeDecodeError):

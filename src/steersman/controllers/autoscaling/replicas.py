@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from steersman.api.core.v1 import Pod
-from steersman.controllers.workloads.pod_state import condition_of, is_ready
 from steersman.machinery.built_in.pod_resources import is_pod_level_resource, is_sidecar, requests_of_spec
+from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.machinery.values.quantity import parse
 
 MOST: Final = 2**31 - 1
@@ -101,7 +102,7 @@ def group(pods: Iterable[Pod], metrics: Mapping[str, PodMetric], resource: str, 
 
 
 def _is_unready(pod: Pod, metric: PodMetric, readiness: Readiness) -> bool:
-    condition = condition_of(pod, "Ready")
+    condition = find_condition(pod.status.conditions, "Ready")
     if condition is None or not pod.status.start_time:
         return True
     started = times.unix(pod.status.start_time)

@@ -12,10 +12,10 @@ import msgspec
 from steersman.api.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from steersman.api.core.v1 import Node, Pod
 from steersman.api.meta.v1 import LabelSelector
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, Surroundings
@@ -25,17 +25,19 @@ from steersman.controllers.daemon_set.rolling import Change, next_change, surge_
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
-from steersman.controllers.workloads.pod_state import is_available, is_ready, is_terminal
 from steersman.controllers.workloads.revisions import REVISION_HASH
-from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
@@ -83,8 +85,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         if new is None:
             self._forget(key_of(one))
         self.queue.add(key_of(one))
@@ -98,8 +99,7 @@ class DaemonSetController(Controller[Key]):
         self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
+        pod = either(old, new)
         namespace = pod.metadata.namespace
         if new is None or new.metadata.deletion_timestamp:
             owner = resolve(self._sets, namespace, controller_of(pod))
@@ -107,36 +107,24 @@ class DaemonSetController(Controller[Key]):
                 self._expected.deleted(key_of(owner), pod.metadata.uid)
                 self._soon(owner)
             return
-        before = controller_of(old) if old is not None else None
-        after = controller_of(new)
-        if old is not None and before != after:
-            former = resolve(self._sets, namespace, before)
-            if former is not None:
-                self._soon(former)
-        owner = resolve(self._sets, namespace, after)
-        if owner is not None:
-            if old is None:
-                self._expected.created(key_of(owner))
-            self._soon(owner)
-        elif after is None and (old is None or before is not None or old.metadata.labels != new.metadata.labels):
-            for each in self._that_select(namespace, new.metadata.labels):
+        former, owner = owners_of_change(self._sets, old, new)
+        for each in (former, owner):
+            if each is not None:
                 self._soon(each)
+        if owner is not None and old is None:
+            self._expected.created(key_of(owner))
+        for candidate in candidates(self._sets, may_own, old, new):
+            self._soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:
                 self._soon(owner)
-        elif new is not None and controller_of(new) is None:
-            for each in self._that_select(new.metadata.namespace, new.metadata.labels):
-                self._soon(each)
-
-    def _that_select(self, namespace: str, labels: Mapping[str, str]) -> Iterable[DaemonSet]:
-        for each in self._sets.list(namespace) if labels else ():
-            if may_select(each.spec.selector, labels):
-                yield each
+        elif new is not None:
+            for candidate in candidates(self._sets, may_own, None, new):
+                self._soon(candidate)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:
@@ -275,13 +263,10 @@ class DaemonSetController(Controller[Key]):
         template = template_for(daemon_set, hash_)
 
         async def create(number: int) -> None:
-            try:
+            with ignoring(is_namespace_terminating):
                 await self._control.create(
                     pod_of(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
                 )
-            except StatusError as error:
-                if not is_namespace_terminating(error):
-                    raise
 
         async def delete(pod: Pod) -> None:
             try:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from steersman.api.apps.v1 import ControllerRevision, DaemonSet
 from steersman.api.core.v1 import Pod
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
-from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.revisions import REVISION_HASH, holds, revisions_of
+from steersman.controllers.workloads.revisions import REVISION_HASH, holds, new_revision, revisions_of
 from steersman.controllers.workloads.template_hash import template_hash
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -75,23 +71,14 @@ class History:
         daemon_set = self._daemon_set
         metadata, template = daemon_set.metadata, daemon_set.spec.template
         hash_ = await on_template(template, template_hash, template, daemon_set.status.collision_count)
-        revision = ControllerRevision(
-            metadata=ObjectMeta(
-                name=f"{metadata.name}-{hash_}",
-                namespace=metadata.namespace,
-                annotations=metadata.annotations,
-                labels={**template.metadata.labels, REVISION_HASH: hash_},
-                owner_references=[new_controller_ref(DAEMON_SETS, daemon_set)],
-            ),
-            data=msgspec.Raw(self._data),
-            revision=number,
-        )
+        name = f"{metadata.name}-{hash_}"
+        revision = new_revision(DAEMON_SETS, daemon_set, name, {REVISION_HASH: hash_}, self._data, number)
         try:
             return await self._client.create(CONTROLLER_REVISIONS, revision)
         except StatusError as error:
             if not is_already_exists(error):
                 raise
-            existing = await self._client.get(CONTROLLER_REVISIONS, revision.metadata.name, metadata.namespace)
+            existing = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
             if await on_template(template, holds, existing, self._data):
                 return existing
             await self._collided()

@@ -20,8 +20,9 @@ from steersman.api.core.v1 import (
     Toleration,
 )
 from steersman.controllers.workloads.copies import changeable_template
-from steersman.controllers.workloads.node_fit import node_affinity, tolerates
 from steersman.controllers.workloads.revisions import REVISION_HASH
+from steersman.machinery.built_in.node_affinity import required
+from steersman.machinery.built_in.taints import untolerated
 from steersman.net.ascii import is_digits
 
 _GENERATION: Final = "deprecated.daemonset.template.generation"
@@ -44,19 +45,19 @@ class Suits:
     def __init__(self, daemon_set: DaemonSet) -> None:
         spec = daemon_set.spec.template.spec
         self._name = spec.node_name
-        self._affinity = node_affinity(spec)
+        self._matches = required(spec)
         self._tolerations = with_tolerations(spec)
 
     def __call__(self, node: Node) -> tuple[bool, bool]:
         """Whether a pod should run on a node, and whether one that runs there may go on."""
         if self._name and self._name != node.metadata.name:
             return False, False
-        if self._affinity is not None and not self._affinity(node):
+        if self._matches is not None and not self._matches(node.metadata.name, node.metadata.labels):
             return False, False
         taints = node.spec.taints
-        if not taints or tolerates(self._tolerations, taints, "NoExecute", "NoSchedule"):
+        if not taints or untolerated(self._tolerations, taints, "NoExecute", "NoSchedule") is None:
             return True, True
-        return False, tolerates(self._tolerations, taints, "NoExecute")
+        return False, untolerated(self._tolerations, taints, "NoExecute") is None
 
 
 def with_tolerations(spec: PodSpec) -> list[Toleration]:

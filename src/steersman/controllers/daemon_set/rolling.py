@@ -9,7 +9,7 @@ from steersman.api.apps.v1 import DaemonSet
 from steersman.api.core.v1 import Pod
 from steersman.controllers.daemon_set.nodes import is_updated
 from steersman.controllers.workloads.int_or_percent import scaled
-from steersman.controllers.workloads.pod_state import is_available
+from steersman.machinery.built_in.pod_state import is_available
 
 
 @dataclass(slots=True)

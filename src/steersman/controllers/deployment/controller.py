@@ -9,9 +9,9 @@ import msgspec
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import LabelSelector
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.deployment import notes, rollout
@@ -26,7 +26,6 @@ from steersman.controllers.deployment.newest import Newest, SameTemplate
 from steersman.controllers.deployment.status import (
     PROGRESSING,
     TIMED_OUT,
-    condition_of,
     is_complete,
     progressing,
     rollout_status,
@@ -36,14 +35,17 @@ from steersman.controllers.deployment.status import (
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.copies import changeable
-from steersman.controllers.workloads.selectors import compiled, may_select
-from steersman.machinery.errors.status import StatusError
+from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.machinery.built_in.pod_state import is_terminal
+from steersman.machinery.values.conditions import find_condition
 
 _PAUSED = "DeploymentPaused"
 
@@ -67,35 +69,15 @@ class DeploymentController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: Deployment | None, new: Deployment | None) -> None:
-        one = new or old
-        assert one is not None
-        self.queue.add(key_of(one))
+        self.queue.add(key_of(either(old, new)))
 
     def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        before = controller_of(old) if old is not None else None
-        after = controller_of(new) if new is not None else None
-        if old is not None and before != after:
-            self._owner_changed(resolve(self._deployments, old.metadata.namespace, before))
-        if new is None:
-            return
-        if after is not None:
-            self._owner_changed(resolve(self._deployments, new.metadata.namespace, after))
-        elif not new.metadata.deletion_timestamp and (
-            old is None or before is not None or old.metadata.labels != new.metadata.labels
-        ):
-            for each in self._that_select(new):
-                self._owner_changed(each)
-
-    def _owner_changed(self, owner: Deployment | None) -> None:
-        if owner is not None:
-            self.queue.add(key_of(owner))
-
-    def _that_select(self, replica_set: ReplicaSet) -> list[Deployment]:
-        labels = replica_set.metadata.labels
-        if not labels:
-            return []
-        found = self._deployments.list(replica_set.metadata.namespace)
-        return [each for each in found if may_select(each.spec.selector, labels)]
+        owners = [*owners_of_change(self._deployments, old, new)]
+        if new is not None:
+            owners += candidates(self._deployments, may_own, old, new)
+        for owner in owners:
+            if owner is not None:
+                self.queue.add(key_of(owner))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """A Deployment that lets no old and new pods run side by side goes on when its last pod is gone."""
@@ -116,11 +98,8 @@ class DeploymentController(Controller[Key]):
         known = self._deployments.get(*key)
         if known is None:
             return
-        try:
+        with ignoring(is_namespace_terminating):
             await self._sync(changeable(known))
-        except StatusError as error:
-            if not is_namespace_terminating(error):
-                raise
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
@@ -163,7 +142,7 @@ class DeploymentController(Controller[Key]):
     async def _tell_of_pause(self, newest: Newest) -> None:
         """Says that nothing is to be expected of a Deployment that is paused, and that it goes on."""
         deployment = newest.deployment
-        condition = condition_of(deployment.status.conditions, PROGRESSING)
+        condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
             return
         is_told = condition is not None and condition.reason == _PAUSED
@@ -203,15 +182,11 @@ class DeploymentController(Controller[Key]):
         return False
 
     def _runs_old_pods(self, newest: Newest) -> bool:
-        return any(
-            pod.status.phase not in ("Failed", "Succeeded")
-            for each in newest.old
-            for pod in controlled_by(self._pods, each.metadata.uid)
-        )
+        return any(not is_terminal(pod) for each in newest.old for pod in controlled_by(self._pods, each.metadata.uid))
 
     def _look_again(self, deployment: Deployment, status: DeploymentStatus) -> None:
         """Comes back when the time for progress is over."""
-        condition = condition_of(deployment.status.conditions, PROGRESSING)
+        condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or condition is None:
             return
         if not is_complete(deployment, status) and condition.reason != TIMED_OUT:
@@ -234,11 +209,8 @@ class DeploymentController(Controller[Key]):
         for each in sorted(alive, key=lambda each: notes.revision_of(each) or 0)[: max(len(alive) - limit, 0)]:
             if each.status.replicas or replicas_of(each) or each.metadata.generation > each.status.observed_generation:
                 continue
-            try:
+            with ignoring(is_not_found):
                 await self.client.delete(REPLICA_SETS, each.metadata.name, each.metadata.namespace)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
 
 def _was_scaled(newest: Newest) -> bool:

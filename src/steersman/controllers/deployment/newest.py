@@ -16,13 +16,14 @@ from steersman.client.informer import Informer
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
 from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
-from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
+from steersman.controllers.deployment.status import PROGRESSING, progressing, with_changed
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
 from steersman.controllers.workloads.copies import changeable, changeable_template
 from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
@@ -112,7 +113,7 @@ class Newest:
         """Writes the Deployment with these conditions, and annotations that have changed."""
         status = self.deployment.status
         for each in conditions:
-            status.conditions = with_condition(status.conditions, each)
+            status.conditions = with_changed(status.conditions, each)
         self.deployment = await self._client.update_status(DEPLOYMENTS, self.deployment)
 
     async def find(self) -> None:
@@ -128,7 +129,7 @@ class Newest:
             self.new = await self._client.update(REPLICA_SETS, changed)
             return
         told = []
-        has_condition = condition_of(deployment.status.conditions, PROGRESSING) is not None
+        has_condition = find_condition(deployment.status.conditions, PROGRESSING) is not None
         if has_progress_deadline(deployment) and not has_condition:
             text = f'Found new replica set "{changed.metadata.name}"'
             told.append(progressing("True", "FoundNewReplicaSet", text))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from steersman.api.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, max_unavailable, replicas_of
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition, time_condition, without_conditions
 
 PROGRESSING: Final = "Progressing"
 AVAILABLE: Final = "Available"
@@ -18,16 +17,6 @@ NEW_AVAILABLE: Final = "NewReplicaSetAvailable"
 TIMED_OUT: Final = "ProgressDeadlineExceeded"
 
 Conditions = Sequence[DeploymentCondition]
-
-
-def condition_of(conditions: Conditions, type_: str) -> DeploymentCondition | None:
-    """The condition of that type."""
-    return next((each for each in conditions if each.type == type_), None)
-
-
-def without(conditions: Conditions, type_: str) -> list[DeploymentCondition]:
-    """The conditions but that of a type."""
-    return [each for each in conditions if each.type != type_]
 
 
 def progressing(status: str, reason: str, message: str) -> DeploymentCondition:
@@ -42,14 +31,12 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Deployment
     )
 
 
-def with_condition(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
+def with_changed(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
     """The conditions and a new one at their end, unless one of its type says the same already."""
-    old = condition_of(conditions, new.type)
-    if old is not None and old.status == new.status:
-        if old.reason == new.reason:
-            return list(conditions)
-        new = msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
-    return [*without(conditions, new.type), new]
+    old = find_condition(conditions, new.type)
+    if old is not None and (old.status, old.reason) == (new.status, new.reason):
+        return list(conditions)
+    return [*without_conditions(conditions, new.type), time_condition(new, conditions)]
 
 
 def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> DeploymentStatus:
@@ -70,7 +57,7 @@ def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequen
         unavailable_replicas=max(sum(map(replicas_of, everything)) - available, 0),
         terminating_replicas=_terminating(everything),
         collision_count=deployment.status.collision_count,
-        conditions=with_condition(deployment.status.conditions, condition),
+        conditions=with_changed(deployment.status.conditions, condition),
     )
 
 
@@ -93,33 +80,37 @@ def rollout_status(
     status = status_of(deployment, new, everything)
     conditions: Conditions = status.conditions
     if not has_progress_deadline(deployment):
-        conditions = without(conditions, PROGRESSING)
+        conditions = without_conditions(conditions, PROGRESSING)
     else:
         conditions = _with_progress(deployment, status, new)
     failure = _failure(new, everything)
-    status.conditions = with_condition(conditions, failure) if failure else without(conditions, REPLICA_FAILURE)
+    status.conditions = (
+        with_changed(conditions, failure) if failure else without_conditions(conditions, REPLICA_FAILURE)
+    )
     return status
 
 
 def _with_progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None) -> Conditions:
     conditions = status.conditions
-    current = condition_of(deployment.status.conditions, PROGRESSING)
+    current = find_condition(deployment.status.conditions, PROGRESSING)
     if current is not None and current.reason == NEW_AVAILABLE and status.replicas == status.updated_replicas:
         return conditions
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if is_complete(deployment, status):
         found = progressing("True", NEW_AVAILABLE, f"{name} has successfully progressed.")
-        return with_condition(conditions, found)
+        return with_changed(conditions, found)
     if _has_progressed(deployment.status, status):
         found = progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
         if current is not None:
             if current.status == "True":
                 found.last_transition_time = current.last_transition_time
-            conditions = without(conditions, PROGRESSING)  # so that the time of the update is that of this progress
-        return with_condition(conditions, found)
+            conditions = without_conditions(
+                conditions, PROGRESSING
+            )  # so that the time of the update is that of this progress
+        return with_changed(conditions, found)
     if _has_timed_out(deployment, status):
         found = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
-        return with_condition(conditions, found)
+        return with_changed(conditions, found)
     return conditions
 
 
@@ -144,7 +135,7 @@ def _has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
 
 
 def _has_timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
-    condition = condition_of(status.conditions, PROGRESSING)
+    condition = find_condition(status.conditions, PROGRESSING)
     if condition is None or condition.reason == NEW_AVAILABLE:
         return False
     return condition.reason == TIMED_OUT or seconds_left(deployment, condition) < 0

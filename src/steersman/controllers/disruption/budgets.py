@@ -13,8 +13,9 @@ from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import Condition, LabelSelector
 from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.controllers.workloads.int_or_percent import scaled
-from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import with_condition
 
 DELETION_TIMEOUT: Final = 120.0
 """Seconds within which a pod that was evicted must be seen going."""
@@ -86,22 +87,15 @@ def new_status(
 
 
 def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, message: str = "") -> None:
-    """Sets DisruptionAllowed; its time is that of the last change of its status."""
+    """Set DisruptionAllowed."""
     new = Condition(
         type=_ALLOWED,
         status=value,
         reason=reason,
         message=message,
         observed_generation=status.observed_generation,
-        last_transition_time=times.now(),
     )
-    for index, each in enumerate(status.conditions):
-        if each.type == _ALLOWED:
-            if each.status == value:
-                new.last_transition_time = each.last_transition_time
-            status.conditions[index] = new
-            return
-    status.conditions.append(new)
+    status.conditions = with_condition(status.conditions, new)
 
 
 def failed_status(budget: PodDisruptionBudget, error: str) -> PodDisruptionBudgetStatus:

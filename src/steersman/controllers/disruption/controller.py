@@ -12,7 +12,7 @@ from steersman.api.core.v1 import Pod, PodCondition
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, Surroundings
@@ -26,12 +26,13 @@ from steersman.controllers.disruption.budgets import (
 )
 from steersman.controllers.disruption.scales import Scales
 from steersman.controllers.workloads.controller_ref import controller_of
-from steersman.controllers.workloads.pod_state import condition_of, is_terminal
 from steersman.controllers.workloads.selectors import compiled
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
@@ -71,9 +72,7 @@ class DisruptionController(Controller[Subject]):
         self._pods.on_change(self._pod_changed)
 
     def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._selectors.pop(key, None)
             self._sizes.pop(key, None)
@@ -82,8 +81,7 @@ class DisruptionController(Controller[Subject]):
         self.queue.add(Subject(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
+        pod = either(old, new)
         key = self._budget_of(pod)
         if key is not None:
             wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)
@@ -212,7 +210,7 @@ class DisruptionController(Controller[Subject]):
 
 def seconds_to_stay(pod: Pod) -> float | None:
     """In how many seconds a pod that is to be disrupted is taken to stay; None if it is not, or is going."""
-    found = condition_of(pod, _TARGET)
+    found = find_condition(pod.status.conditions, _TARGET)
     if (
         pod.metadata.deletion_timestamp
         or found is None

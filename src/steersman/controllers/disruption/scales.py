@@ -13,7 +13,7 @@ from steersman.api.core.v1 import ReplicationController
 from steersman.api.meta.v1 import OwnerReference
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
@@ -102,12 +102,11 @@ class Scales:
         known = self._served[api_version]
         if known is not None and now - known.at < _KNOWN_FOR:
             return known
-        try:
+        said = None
+        with ignoring(is_not_found):
             said = await self._client.plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        if said is None:
+            return None
         resources = said.get("resources") or ()
         plurals = {each["kind"]: each["name"] for each in resources if "/" not in each["name"]}
         scalable = frozenset(

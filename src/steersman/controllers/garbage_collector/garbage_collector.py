@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
@@ -137,14 +137,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """The metadata of an object as it is now, None if it is gone or another one."""
-        try:
-            async with self._patience.of(resource, namespace):
-                found = (await self.client.get(resource, name, namespace)).metadata
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
-        return found if found.uid == uid else None
+        async with self._patience.of(resource, namespace):
+            found = await self.client.find(resource, name, namespace)
+        return None if found is None or found.metadata.uid != uid else found.metadata
 
     async def _latest(self, node: Node) -> ObjectMeta | None:
         assert node.resource is not None
@@ -266,12 +261,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
         """Changes metadata, unless the object has changed since. Raises StatusError (Conflict)."""
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
-        try:
+        with ignoring(is_not_found):
             async with self._patience.of(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _policy(metadata: ObjectMeta) -> str:

@@ -8,8 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from steersman.api.core.v1 import ContainerStatus, Pod
-from steersman.controllers.workloads.pod_state import condition_of
+from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(10.0, 600.0)
@@ -48,7 +49,7 @@ def finish_time(pod: Pod) -> int:
     ended = _of_containers(pod)
     if ended is not None:
         return ended
-    ready = condition_of(pod, "Ready")
+    ready = find_condition(pod.status.conditions, "Ready")
     if ready is not None and ready.status == "False" and ready.last_transition_time:
         return times.unix(ready.last_transition_time)
     metadata = pod.metadata
@@ -59,7 +60,7 @@ def finish_time(pod: Pod) -> int:
 
 def _of_containers(pod: Pod) -> int | None:
     """When the last container ended; None if one has not."""
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     ended = _latest(None, pod.status.container_statuses, lambda _: True)
     return _latest(ended, pod.status.init_container_statuses, lambda each: each.name in sidecars)
 

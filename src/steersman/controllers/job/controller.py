@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import JOBS, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.job.backoff import Failures
@@ -23,7 +22,6 @@ from steersman.controllers.job.state import (
     SUCCESS_CRITERIA_MET,
     State,
     condition,
-    condition_of,
     finished,
     has_failed,
     is_indexed,
@@ -34,19 +32,21 @@ from steersman.controllers.job.tracking import Tracker, ensured, failed_of
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
     controller_of,
     is_controlled_by,
     orphans,
+    owners_of_change,
     resolve,
 )
 from steersman.controllers.workloads.copies import changeable
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
-from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.controllers.workloads.selectors import compiled, may_own
 from steersman.machinery.codec.serializer import deep_copy
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.work.work_queue import WorkQueue
 
 _OWN_NAME: Final = "kubernetes.io/job-controller"
@@ -86,8 +86,7 @@ class JobController(Controller[Key | OrphanPod]):
         self.queue.add_after(key, max(seconds, self._period))
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        job = new or old
-        assert job is not None
+        job = either(old, new)
         key = key_of(job)
         if new is None:
             self._forget(key)
@@ -114,25 +113,19 @@ class JobController(Controller[Key | OrphanPod]):
             self.queue.add(OrphanPod(pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
+        pod = either(old, new)
         if new is None or new.metadata.deletion_timestamp:
             self._pod_goes(pod, is_gone=new is None)
             return
-        before = controller_of(old) if old is not None else None
-        after = controller_of(new)
-        if before != after:
-            self._observe(pod, resolve(self._jobs, pod.metadata.namespace, before))
-        job = resolve(self._jobs, pod.metadata.namespace, after)
-        if job is not None:
-            if old is None:
-                self._pods_of_jobs.expected.created(key_of(job))
-            self._observe(pod, job)
-        elif after is None:
+        former, job = owners_of_change(self._jobs, old, new)
+        self._observe(pod, former)
+        if job is not None and old is None:
+            self._pods_of_jobs.expected.created(key_of(job))
+        self._observe(pod, job)
+        if controller_of(new) is None:
             self._let_go(new)
-            if old is None or before is not None or old.metadata.labels != new.metadata.labels:
-                for each in self._that_select(new):
-                    self.queue.add_after(key_of(each), self._period)
+        for candidate in candidates(self._jobs, may_own, old, new):
+            self.queue.add_after(key_of(candidate), self._period)
 
     def _observe(self, pod: Pod, job: Job | None) -> None:
         if job is not None:
@@ -150,13 +143,6 @@ class JobController(Controller[Key | OrphanPod]):
         if is_gone or not is_tracked(pod):
             self._tracker.gone(key, pod.metadata.uid)
         self.queue.add_after(key, self._period)
-
-    def _that_select(self, pod: Pod) -> Iterable[Job]:
-        """The Jobs that may want a pod that nobody controls."""
-        labels = pod.metadata.labels
-        for each in self._jobs.list(pod.metadata.namespace) if labels else ():
-            if may_select(each.spec.selector, labels):
-                yield each
 
     async def sync(self, key: Key | OrphanPod) -> None:
         if isinstance(key, OrphanPod):
@@ -181,11 +167,8 @@ class JobController(Controller[Key | OrphanPod]):
             job = resolve(self._jobs, key.namespace, owner)
             if job is not None and (job.spec.managed_by not in (None, _OWN_NAME) or not finished(job)):
                 return
-        try:
+        with ignoring(is_not_found):
             await self._pods_of_jobs.release(pod)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _sync(self, key: Key, job: Job) -> None:
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
@@ -221,8 +204,8 @@ class JobController(Controller[Key | OrphanPod]):
     async def _judge(self, key: Key, state: State) -> None:
         """Finds what the Job comes to, if it is decided."""
         job = state.job
-        target = condition_of(job, FAILURE_TARGET)
-        state.finished = condition_of(job, SUCCESS_CRITERIA_MET)
+        target = find_condition(job.status.conditions, FAILURE_TARGET)
+        state.finished = find_condition(job.status.conditions, SUCCESS_CRITERIA_MET)
         if state.finished is None and target is not None and target.status == "True":
             state.finished = failed_of(target)
         if state.finished is None:

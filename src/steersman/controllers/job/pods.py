@@ -11,7 +11,7 @@ import msgspec
 from steersman.api.batch.v1 import Job
 from steersman.api.core.v1 import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodTemplateSpec
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.informer import Key
 from steersman.client.resources import JOBS, PODS
 from steersman.controllers.job import backoff
@@ -35,7 +35,7 @@ from steersman.controllers.workloads.copies import changeable_template
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_ranking import by_loss
-from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
@@ -88,11 +88,8 @@ class JobPods:
 
         async def create(number: int) -> None:
             pod = _indexed(state, template, indexes[number]) if indexes else pod_of(template, JOBS, job)
-            try:
+            with ignoring(is_namespace_terminating):
                 await self._control.create(pod, job)
-            except StatusError as error:
-                if not is_namespace_terminating(error):
-                    raise
 
         succeeded, error = await slow_start(count, create)
         self.expected.created(key, count - succeeded)
@@ -119,11 +116,8 @@ class JobPods:
         """Deletes all pods that run, of a Job that is over; they are counted when they have ended."""
 
         async def delete(pod: Pod) -> None:
-            try:
+            with ignoring(is_not_found):
                 await self._control.delete(pod, state.job)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
         return await self._all(state, state.active, delete)
 

@@ -13,7 +13,7 @@ from steersman.controllers.job import intervals
 from steersman.controllers.job.backoff import Failures, finish_time
 from steersman.controllers.job.intervals import Indexes
 from steersman.controllers.job.policies import judge
-from steersman.controllers.workloads.pod_state import is_active, is_ready, is_terminating
+from steersman.machinery.built_in.pod_state import is_active, is_ready, is_terminating
 from steersman.machinery.values import times
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
@@ -48,11 +48,6 @@ def condition(type_: str, status: str, reason: str, message: str) -> JobConditio
     return JobCondition(
         type=type_, status=status, reason=reason, message=message, last_probe_time=now, last_transition_time=now
     )
-
-
-def condition_of(job: Job, type_: str) -> JobCondition | None:
-    """The condition of that type."""
-    return next((each for each in job.status.conditions if each.type == type_), None)
 
 
 def finished(job: Job) -> JobCondition | None:

@@ -22,7 +22,6 @@ from steersman.controllers.job.state import (
     SUCCESS_CRITERIA_MET,
     State,
     condition,
-    condition_of,
     has_failed,
     index_of,
     is_indexed,
@@ -30,6 +29,7 @@ from steersman.controllers.job.state import (
 )
 from steersman.controllers.workloads.pod_control import all_of
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values.conditions import find_condition
 
 _MOST_UNCOUNTED: Final = 500
 """Uids that a status may have at a time."""
@@ -185,7 +185,7 @@ def _tell_what_it_comes_to(state: State) -> bool:
         state.finished = failed_of(found)
         changed = True
     elif found.type == SUCCESS_CRITERIA_MET:
-        if condition_of(job, SUCCESS_CRITERIA_MET) is None:
+        if find_condition(job.status.conditions, SUCCESS_CRITERIA_MET) is None:
             job.status.conditions = [*job.status.conditions, found]
             changed = True
         state.finished = condition("Complete", "True", found.reason, found.message)

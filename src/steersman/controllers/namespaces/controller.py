@@ -12,6 +12,7 @@ from steersman.client.resources import NAMESPACES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.namespaces.findings import Findings, Left
 from steersman.controllers.other_servers import OtherServers, Patience
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -84,12 +85,7 @@ class NamespaceController(Controller[str]):
     async def _current(self, name: str) -> Namespace | None:
         if self._namespaces.get("", name) is None:
             return None
-        try:
-            return await self.client.get(NAMESPACES, name)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        return await self.client.find(NAMESPACES, name)
 
     async def _delete_content(self, namespace: Namespace) -> Findings:
         found = Findings()
@@ -177,15 +173,16 @@ class NamespaceController(Controller[str]):
         """Seconds that pods may take to end; 0 once they should have."""
         longest = 0
         async for pod in self.client.each(PODS, namespace.metadata.name, page=_PODS_AT_ONCE):
-            if pod.status.phase not in ("Succeeded", "Failed"):
+            if not is_terminal(pod):
                 longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
         deleted = times.unix(namespace.metadata.deletion_timestamp or times.now())
         return longest if times.unix(times.now()) - deleted < longest else 0
 
     async def _tell(self, namespace: Namespace, found: Findings) -> None:
-        """Writes the conditions, if they have changed."""
+        """Write the conditions, if they have changed."""
         changed = deep_copy(namespace)
-        if found.change(changed.status.conditions):
+        changed.status.conditions = found.changed(namespace.status.conditions)
+        if changed.status.conditions != namespace.status.conditions:
             await self.client.update_status(NAMESPACES, changed)
 
     async def _finalize(self, name: str, uid: str) -> None:

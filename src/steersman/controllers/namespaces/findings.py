@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import NamespaceCondition
 from steersman.client.api_resource import APIResource
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.values import times
+from steersman.machinery.values.conditions import with_condition
 
 _ESTIMATE_OF_FINALIZERS: Final = 15
 """Seconds that finalizers are given."""
@@ -65,26 +65,14 @@ class Findings:
             self.failed(StatusError(500, "InternalError", text), 0)
         self.estimate = max(self.estimate, estimate)
 
-    def change(self, conditions: list[NamespaceCondition]) -> bool:
-        """Makes conditions say how it is; whether any has changed."""
+    def changed(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
+        """Return conditions that say how the deletion of the namespace goes."""
         wrong = self._wrong()
-        changed = False
         for type_, reason, message in _GOOD:
             status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)
-            condition = next((each for each in conditions if each.type == type_), None)
-            if condition is None:
-                conditions.append(
-                    NamespaceCondition(
-                        type=type_, status=status, last_transition_time=times.now(), reason=reason, message=message
-                    )
-                )
-                changed = True
-            elif (condition.status, condition.reason, condition.message) != (status, reason, message):
-                if condition.status != status:
-                    condition.last_transition_time = times.now()
-                condition.status, condition.reason, condition.message = status, reason, message
-                changed = True
-        return changed
+            new = NamespaceCondition(type=type_, status=status, reason=reason, message=message)
+            conditions = with_condition(conditions, new)
+        return conditions
 
     def _wrong(self) -> dict[str, tuple[str, str]]:
         wrong: dict[str, tuple[str, str]] = {}

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from steersman.api.core.v1 import Pod, PodResourceClaim
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
@@ -224,12 +224,8 @@ class ResourceClaimController(Controller[Key]):
         pod = self._pods.get(namespace, consumer.name)
         if pod is not None:
             return pod.metadata.uid == consumer.uid and not is_done(pod)
-        try:
-            return (await self.client.get(PODS, consumer.name, namespace)).metadata.uid == consumer.uid
-        except StatusError as error:
-            if is_not_found(error):
-                return False
-            raise
+        pod = await self.client.find(PODS, consumer.name, namespace)
+        return pod is not None and pod.metadata.uid == consumer.uid
 
     async def _delete_unneeded(self, claim: ResourceClaim) -> None:
         """Deletes a claim whose pod has ended; those of pods that are gone are garbage."""
@@ -237,11 +233,8 @@ class ResourceClaimController(Controller[Key]):
         pod = self._pods.get(claim.metadata.namespace, name) if name else None
         if pod is None or (pod.metadata.uid == uid and not is_done(pod)):
             return
-        try:
+        with ignoring(is_not_found):
             await self.client.delete(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim) -> ResourceClaim:

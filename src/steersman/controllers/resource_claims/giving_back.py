@@ -8,14 +8,13 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.built_in.resource_claims import DELETE_PROTECTION
 
 
 def is_done(pod: Pod) -> bool:
     """Whether a pod will not use its claims any more: it has ended, or goes before it had a node."""
-    if pod.status.phase in ("Succeeded", "Failed"):
-        return True
-    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+    return is_terminal(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 
 def is_pod(consumer: ResourceClaimConsumerReference) -> bool:

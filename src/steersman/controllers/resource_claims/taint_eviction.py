@@ -14,7 +14,7 @@ from steersman.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -27,7 +27,6 @@ from steersman.machinery.built_in.resource_claims import (
     name_of,
 )
 from steersman.machinery.codec.serializer import to_plain
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 NO_EXECUTE: Final = "NoExecute"
@@ -141,15 +140,12 @@ class DeviceTaintEviction(Controller[Key]):
     async def _evict(self, pod: Pod) -> None:
         namespace, name = key_of(pod)
         uid = pod.metadata.uid
-        try:
+        with ignoring(is_not_found):
             now = await self.client.get(PODS, name, namespace)
             if now.metadata.uid == uid and not now.metadata.deletion_timestamp:
                 self._tell(pod, "Marking for deletion")
                 await self._put_condition(now)
                 await self.client.delete(PODS, name, namespace, DeleteOptions(preconditions=Preconditions(uid=uid)))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
         self._due.discard(uid)
         self._evicted.add(uid)
 

@@ -28,7 +28,7 @@ RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
 _PATIENCE: Final = 10.0
 """Seconds after which quotas are looked at though not all objects are known."""
-_QUIET: Final = 2.0
+QUIET: Final = 2.0
 """Seconds without anything new in a namespace after which its quotas are looked at again."""
 _SHARE: Final = 4
 """How many times as long as it took, a quota is left alone until it is looked at again for what was given back."""
@@ -125,7 +125,7 @@ class ResourceQuotaController(Controller[Key]):
                 key = key_of(quota)
                 if (timer := self._settling.pop(key, None)) is not None:
                     timer.cancel()
-                self._settling[key] = asyncio.get_running_loop().call_later(_QUIET, self._settled, key)
+                self._settling[key] = asyncio.get_running_loop().call_later(QUIET, self._settled, key)
 
     def _settled(self, key: Key) -> None:
         del self._settling[key]

@@ -11,7 +11,7 @@ from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointHin
 from steersman.controllers.services.addresses import pod_addresses
 from steersman.controllers.services.ports import Ports
 from steersman.controllers.services.selecting import hostname_in
-from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.built_in.pod_state import is_ready
 
 ZONE: Final = "topology.kubernetes.io/zone"
 _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from steersman.api.core.v1 import Node, Pod, Service
@@ -16,13 +16,12 @@ from steersman.controllers.controller import Surroundings
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
-    MANAGED_BY,
     MANAGER,
-    SERVICE_NAME,
     Changes,
     Packing,
     prepared,
     recycle,
+    services_of_slice,
 )
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import ports_of_pod
@@ -37,6 +36,9 @@ _NODES_WAIT: Final = 1.0
 """Seconds that a change of nodes waits for others."""
 _FOREIGN_WAIT: Final = 1.0
 """Seconds until what others have done to slices is looked at."""
+
+
+_services_of: Final = partial(services_of_slice, MANAGER)
 
 
 class _State(PodsOfService):
@@ -283,14 +285,6 @@ def _kept(slice_: EndpointSlice) -> EndpointSlice:
     """A slice as informers have it."""
     slice_.metadata.managed_fields = []
     return slice_
-
-
-def _services_of(slice_: EndpointSlice) -> Iterable[str]:
-    """The Service of a slice that this controller manages: "NAMESPACE/NAME"."""
-    labels = slice_.metadata.labels
-    if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
-        return ()
-    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
 
 
 def _zone(node: Node) -> str | None:

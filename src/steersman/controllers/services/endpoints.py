@@ -10,7 +10,7 @@ import msgspec
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, ObjectReference, Pod, Service
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINTS
@@ -21,7 +21,7 @@ from steersman.controllers.services.ports import Ports, ports_of_pod
 from steersman.controllers.services.selecting import hostname_in, may_be_reached
 from steersman.controllers.services.subsets import AddressKey, Group, in_order, key_of_address, repacked, truncated
 from steersman.controllers.services.trigger_times import with_trigger_time
-from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
@@ -125,11 +125,8 @@ class EndpointsController(PodsOfServicesController[_State]):
 
     async def gone(self, key: Key) -> None:
         namespace, name = key
-        try:
+        with ignoring(is_not_found):
             await self.client.delete(ENDPOINTS, name, namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def write(self, key: Key, state: _State) -> None:
         time = state.trigger_times.take(state.service)

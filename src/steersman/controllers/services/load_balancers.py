@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import heapq
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Final
 
@@ -11,12 +10,13 @@ from steersman.api.core.v1 import LoadBalancerIngress, Node, Service
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import NODES, SERVICES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.free_numbers import FreeNumbers
 from steersman.work.work_queue import TryLater
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
@@ -43,45 +43,30 @@ class Addresses:
 
     def __init__(self, network: IPv4Network | IPv6Network) -> None:
         self._network = network
-        self._next = 1
-        self._free: list[int] = []
+        self._free = FreeNumbers(first=1)
         self._of: dict[str, int] = {}
-        self._taken: set[int] = set()
 
     def take(self, owner: str) -> str:
         """The address of an owner, a new one if it has none. Raises NoAddresses."""
         number = self._of.get(owner)
         if number is None:
-            number = self._of[owner] = self._lowest()
-            self._taken.add(number)
+            number = self._free.lowest()
+            if number >= self._network.num_addresses - 1:
+                raise NoAddresses
+            self._of[owner] = self._free.take(number)
         return str(self._network[number])
 
     def keep(self, owner: str, address: str) -> None:
         """The owner has had this address before; nothing if it is of another range, or somebody else's."""
         number = self._number(address)
-        if number is not None and number not in self._taken and owner not in self._of:
-            self._of[owner] = number
-            self._taken.add(number)
+        if number is not None and number in self._free and owner not in self._of:
+            self._of[owner] = self._free.take(number)
 
     def release(self, owner: str) -> None:
         """The owner needs none any more."""
         number = self._of.pop(owner, None)
         if number is not None:
-            self._taken.discard(number)
-            if number < self._next:
-                heapq.heappush(self._free, number)
-
-    def _lowest(self) -> int:
-        while self._free:
-            number = heapq.heappop(self._free)
-            if number not in self._taken:
-                return number
-        while self._next in self._taken:
-            self._next += 1
-        if self._next >= self._network.num_addresses - 1:
-            raise NoAddresses
-        self._next += 1
-        return self._next - 1
+            self._free.release(number)
 
     def _number(self, address: str) -> int | None:
         found = canonical(address)
@@ -116,8 +101,7 @@ class LoadBalancerController(Controller[Key]):
                 for family in self._addresses.values():
                     family.keep(new.metadata.uid, each.ip)
         if new is None or old is None:
-            one = new or old
-            assert one is not None
+            one = either(old, new)
             if new is None or wants_load_balancer(new) or needs_cleanup(new):
                 self.queue.add(key_of(one))
         elif needs_cleanup(new) or _needs_update(old, new):

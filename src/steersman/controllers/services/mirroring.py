@@ -5,24 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, Service
 from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointSlice
-from steersman.api.meta.v1 import ObjectMeta, OwnerReference
-from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
-from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME
+from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME, services_of_slice
 from steersman.controllers.services.ports import Ports, in_order, ports_of_slice
 from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repacked
 from steersman.controllers.services.trigger_times import ANNOTATION
+from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
@@ -35,6 +37,9 @@ _LONGEST_PREFIX: Final = 253
 
 _Place = tuple[str, Ports]
 """Family and ports: what has a slice of its own."""
+
+
+_services_of: Final = partial(services_of_slice, MANAGER)
 
 
 @dataclass(slots=True)
@@ -191,24 +196,14 @@ class EndpointSliceMirroringController(Controller[Key]):
 
     async def _delete(self, slice_: EndpointSlice) -> None:
         namespace, name = key_of(slice_)
-        try:
+        with ignoring(is_not_found):
             await self.client.delete(ENDPOINT_SLICES, name, namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def is_mirrored(endpoints: Endpoints) -> bool:
     """Whether Endpoints are to be mirrored, if their Service has no selector."""
     metadata = endpoints.metadata
     return metadata.labels.get(_SKIP) != "true" and LEADER not in metadata.annotations
-
-
-def _services_of(slice_: EndpointSlice) -> Iterable[str]:
-    labels = slice_.metadata.labels
-    if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
-        return ()
-    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
 
 
 def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] | None:
@@ -240,20 +235,12 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
 def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
-    owner = OwnerReference(
-        api_version="v1",
-        kind="Endpoints",
-        name=metadata.name,
-        uid=metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     family, ports = place
     return EndpointSlice(
         metadata=ObjectMeta(
             name=name,
             namespace=metadata.namespace,
-            owner_references=[owner],
+            owner_references=[new_controller_ref(ENDPOINTS, endpoints)],
             annotations=_annotations(endpoints),
             labels={**metadata.labels, SERVICE_NAME: metadata.name, MANAGED_BY: MANAGER},
             generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,

@@ -12,11 +12,13 @@ import msgspec
 
 from steersman.api.core.v1 import Service
 from steersman.api.discovery.v1 import Endpoint, EndpointSlice
-from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.resources import SERVICES
 from steersman.controllers.services.addresses import has_cluster_ip
 from steersman.controllers.services.endpoint import Wanted
 from steersman.controllers.services.ports import Ports, ports_of_slice
 from steersman.controllers.services.trigger_times import with_trigger_time
+from steersman.controllers.workloads.controller_ref import new_controller_ref
 
 MANAGER: Final = "endpointslice-controller.k8s.io"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
@@ -241,23 +243,23 @@ def slice_labels(service: Service) -> dict[str, str]:
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
 
 
+def services_of_slice(manager: str, slice_: EndpointSlice) -> Iterable[str]:
+    """Return the Service of a slice that a controller manages: "NAMESPACE/NAME"."""
+    labels = slice_.metadata.labels
+    if labels.get(MANAGED_BY) != manager or not labels.get(SERVICE_NAME):
+        return ()
+    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
+
+
 def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
     """A slice without endpoints."""
     metadata = service.metadata
-    owner = OwnerReference(
-        api_version="v1",
-        kind="Service",
-        name=metadata.name,
-        uid=metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     return EndpointSlice(
         metadata=ObjectMeta(
             generate_name=f"{metadata.name}-",
             namespace=metadata.namespace,
             labels=slice_labels(service),
-            owner_references=[owner],
+            owner_references=[new_controller_ref(SERVICES, service)],
         ),
         address_type=family,
         endpoints=[],

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
@@ -68,13 +68,10 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
         """Writes what follows from the pods of a Service."""
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        one = new or old
-        assert one is not None
-        self.queue.add(key_of(one))
+        self.queue.add(key_of(either(old, new)))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         for key in concerned(self.services, old, new):
             self.look_again(key, one.metadata.name)
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from steersman.api.core.v1 import Container, Pod, Service, ServicePort
 from steersman.api.core.v1 import EndpointPort as CorePort
 from steersman.api.discovery.v1 import EndpointPort
+from steersman.machinery.built_in.pod_resources import is_sidecar
 
 _OFFSET: Final = 0x6C62272E07BB014262B821756295C58D
 _PRIME: Final = 0x0000000001000000000000000000013B
@@ -79,7 +80,7 @@ def find_port(pod: Pod, port: ServicePort) -> int | None:
     target = port.target_port
     if isinstance(target, int):
         return target
-    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    sidecars = [each for each in pod.spec.init_containers if is_sidecar(each)]
     containers: list[Container] = [*(pod.spec.containers or ()), *sidecars]
     for container in containers:
         for each in container.ports:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from steersman.api.networking.v1 import IPAddress, ServiceCIDR
 from steersman.client.client import STRATEGIC_MERGE_PATCH
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
+from steersman.client.informer import either
 from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.errors.status import StatusError
@@ -45,8 +46,7 @@ class ServiceCIDRController(Controller[str]):
         self._addresses.on_change(self._address_changed)
 
     def _range_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
-        one = new or old
-        assert one is not None
+        one = either(old, new)
         name = one.metadata.name
         self.queue.add(name)
         if new is not None and new.metadata.deletion_timestamp:
@@ -138,11 +138,8 @@ class ServiceCIDRController(Controller[str]):
         )
 
     async def _patch(self, name: str, metadata: dict[str, Any]) -> None:
-        try:
+        with ignoring(is_not_found):
             await self.client.patch(SERVICE_CIDRS, name, "", {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def blocks(cidrs: Iterable[str]) -> set[Block]:

@@ -17,6 +17,7 @@ from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice, F
 from steersman.client.informer import Key
 from steersman.controllers.services.endpoint import ZONE
 from steersman.controllers.services.packing import Changes, changed_slice
+from steersman.machinery.values.conditions import is_condition_true
 from steersman.machinery.values.quantity import nanos
 
 _OVERLOAD: Final = 0.2
@@ -129,7 +130,7 @@ class ZoneShares:
 
 def is_node_ready(node: Node) -> bool:
     """Whether a node says so."""
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_condition_true(node.status.conditions, "Ready")
 
 
 def remove_hints(changes: Changes, unchanged: Iterable[EndpointSlice]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.controllers.workloads.pod_state import condition_of
+from steersman.machinery.values.conditions import find_condition
 
 ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
@@ -23,7 +23,7 @@ class TriggerTimes:
 
     def changed(self, pod: Pod) -> None:
         """A pod of the Service is as it is now."""
-        condition = condition_of(pod, "Ready")
+        condition = find_condition(pod.status.conditions, "Ready")
         time = "" if condition is None else condition.last_transition_time or ""
         if not time:
             self._pods.pop(pod.metadata.name, None)

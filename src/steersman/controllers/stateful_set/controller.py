@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import is_conflict
-from steersman.client.informer import Key, key_of
+from steersman.client.informer import Key, either, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.stateful_set import history
@@ -19,15 +17,15 @@ from steersman.controllers.stateful_set.update import Update, complete
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
+    candidates,
     controlled_by,
-    controller_of,
     orphans,
-    resolve,
+    owners_of_change,
 )
 from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
-from steersman.controllers.workloads.pod_state import next_availability
-from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.machinery.built_in.pod_state import next_availability
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
@@ -53,9 +51,7 @@ class StatefulSetController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        one = new or old
-        assert one is not None
-        key = key_of(one)
+        key = key_of(either(old, new))
         if new is None:
             self._forget(key)
         self.queue.add(key)
@@ -65,23 +61,12 @@ class StatefulSetController(Controller[Key]):
         self._written.forget(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
-        namespace = pod.metadata.namespace
-        before = controller_of(old) if old is not None else None
-        after = controller_of(new) if new is not None else None
-        for reference in (before, after) if before != after else (after,):
-            owner = resolve(self._sets, namespace, reference)
+        pod = either(old, new)
+        for owner in owners_of_change(self._sets, old, new):
             if owner is not None:
                 self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)
-        if (
-            new is not None
-            and after is None
-            and not new.metadata.deletion_timestamp
-            and (old is None or before is not None or old.metadata.labels != new.metadata.labels)
-        ):
-            for each in self._that_select(new):
-                self.queue.add(key_of(each))
+        for candidate in () if new is None else candidates(self._sets, may_own, old, new):
+            self.queue.add(key_of(candidate))
 
     def _observe(self, key: Key, pod: Pod, *, is_new: bool, goes: bool) -> None:
         if is_new:
@@ -89,12 +74,6 @@ class StatefulSetController(Controller[Key]):
         if goes or pod.metadata.deletion_timestamp:
             self._stateful_pods.expected.deleted(key, pod.metadata.uid)
         self.queue.add(key)
-
-    def _that_select(self, pod: Pod) -> Iterable[StatefulSet]:
-        labels = pod.metadata.labels
-        for each in self._sets.list(pod.metadata.namespace) if labels else ():
-            if may_select(each.spec.selector, labels):
-                yield each
 
     async def sync(self, key: Key) -> None:
         stateful_set = self._sets.get(*key)

@@ -10,15 +10,19 @@ from msgspec import Struct
 
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet
 from steersman.api.core.v1 import Pod
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from steersman.controllers.stateful_set.identity import revision_of
-from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.revisions import holds, in_order, revision_hash, revisions_of, template_of
-from steersman.machinery.errors.status import StatusError
+from steersman.controllers.workloads.revisions import (
+    holds,
+    in_order,
+    new_revision,
+    revision_hash,
+    revisions_of,
+    template_of,
+)
 
 _HASH: Final = "controller.kubernetes.io/hash"
 _MAX_PREFIX: Final = 223
@@ -68,25 +72,12 @@ async def _make(
     """Makes a revision under the first name that no other has."""
     metadata, template = stateful_set.metadata, stateful_set.spec.template
     hash_ = await on_template(template, revision_hash, data, collisions)
-    labels = {**template.metadata.labels, _HASH: hash_}
+    labels = {_HASH: hash_}
     while True:
         name = f"{metadata.name[:_MAX_PREFIX]}-{hash_}"
-        revision = ControllerRevision(
-            metadata=ObjectMeta(
-                name=name,
-                namespace=metadata.namespace,
-                labels=labels,
-                annotations=dict(metadata.annotations),
-                owner_references=[new_controller_ref(STATEFUL_SETS, stateful_set)],
-            ),
-            data=msgspec.Raw(data),
-            revision=number,
-        )
-        try:
+        revision = new_revision(STATEFUL_SETS, stateful_set, name, labels, data, number)
+        with ignoring(is_already_exists):
             return await client.create(CONTROLLER_REVISIONS, revision), collisions
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
         existing = await client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
         if await on_template(template, holds, existing, data):
             return existing, collisions

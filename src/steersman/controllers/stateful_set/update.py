@@ -20,7 +20,7 @@ from steersman.controllers.stateful_set.identity import (
 )
 from steersman.controllers.stateful_set.pods import StatefulPods
 from steersman.controllers.workloads.pod_control import slow_start
-from steersman.controllers.workloads.pod_state import is_available, is_ready
+from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
 from steersman.work.yielding import Turn
 
 _STOP: Final = True
@@ -157,7 +157,7 @@ class Update:
     async def _replica(self, pod: Pod) -> bool:
         """Makes a pod or puts it right; whether those after it have to wait."""
         stateful_set = self._set
-        if pod.status.phase in ("Failed", "Succeeded"):
+        if is_terminal(pod):
             if not pod.metadata.deletion_timestamp:
                 await self._pods.delete(stateful_set, pod)
             return _STOP

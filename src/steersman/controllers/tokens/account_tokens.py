@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
+from steersman.client.informer import either
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
-from steersman.machinery.errors.status import StatusError
 
 _CA: Final = "ca.crt"
 _NAMESPACE: Final = "namespace"
@@ -66,8 +66,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
 
     def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
-        secret = new or old
-        assert secret is not None
+        secret = either(old, new)
         metadata = secret.metadata
         name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
         if name:
@@ -92,13 +91,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
     async def _live_account(self, key: SecretKey) -> ServiceAccount | None:
-        try:
-            found = await self.client.get(SERVICE_ACCOUNTS, key.account, key.namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
-        return found if key.account_uid in ("", found.metadata.uid) else None
+        found = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
+        return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
     async def _see_to_account(self, key: AccountKey) -> None:
         """Deletes the tokens of an account that is gone."""
@@ -113,11 +107,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
     async def _delete(self, secret: Secret) -> None:
         metadata = secret.metadata
         options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
-        try:
+        with ignoring(is_not_found, is_conflict):
             await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
-        except StatusError as error:
-            if not (is_not_found(error) or is_conflict(error)):
-                raise
 
     def _missing(self, secret: Secret) -> tuple[bool, bool, bool]:
         """Whether a secret lacks the certificate authority, the namespace, the token."""
@@ -127,7 +118,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
 
     async def _fill(self, known: Secret, account: ServiceAccount) -> None:
         """Puts into a secret what it lacks, unless it has changed since: that is told of."""
-        try:
+        with ignoring(is_not_found, is_conflict):
             secret = await self.client.get(SECRETS, known.metadata.name, known.metadata.namespace)
             if secret.metadata.resource_version != known.metadata.resource_version:
                 return
@@ -141,9 +132,6 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             secret.metadata.annotations[ACCOUNT_NAME] = account.metadata.name
             secret.metadata.annotations[ACCOUNT_UID] = account.metadata.uid
             await self.client.update(SECRETS, secret)
-        except StatusError as error:
-            if not (is_not_found(error) or is_conflict(error)):
-                raise
 
     async def _remove_reference(self, key: SecretKey) -> None:
         """Takes a secret that is gone out of its account. Raises StatusError (Conflict) to be called again."""
@@ -155,11 +143,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         left = [each for each in account.secrets if each.name != key.name]
         if len(left) < len(account.secrets):
             account.secrets = left
-            try:
+            with ignoring(is_not_found):
                 await self.client.update(SERVICE_ACCOUNTS, account)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
 
 def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:

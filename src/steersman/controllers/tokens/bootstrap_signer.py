@@ -9,13 +9,12 @@ import hmac
 from typing import Any, Final
 
 from steersman.api.core.v1 import ConfigMap
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, SECRETS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, signing_token
 from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE
 from steersman.machinery.codec.serializer import deep_copy, encode
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 CLUSTER_INFO: Final = "cluster-info"
@@ -49,11 +48,8 @@ class BootstrapSigner(Controller[str]):
             return
         changed = deep_copy(info)
         changed.data = data
-        try:
+        with ignoring(is_conflict, is_not_found):
             await self.client.update(CONFIG_MAPS, changed)
-        except StatusError as error:
-            if not (is_conflict(error) or is_not_found(error)):
-                raise
 
     def _signed(self, info: ConfigMap) -> dict[str, str] | None:
         """What the ConfigMap is to hold; None if it tells nothing."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.built_in.pod_secrets import secret_names
@@ -22,7 +22,6 @@ from steersman.machinery.built_in.token_secrets import (
     LAST_USED,
     SECRET_TYPE,
 )
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.work.work_queue import TryLater
 
@@ -91,7 +90,7 @@ class LegacyTokenCleaner(Controller[str]):
         """Says that a token is invalid, or deletes it if that was said long enough ago."""
         metadata = secret.metadata
         since = metadata.labels.get(INVALID_SINCE, "")
-        try:
+        with ignoring(is_conflict, is_not_found):
             if not times.is_date(since):
                 changes = {"labels": {INVALID_SINCE: times.day(now)}, "uid": metadata.uid}
                 await self.client.patch(SECRETS, metadata.name, metadata.namespace, {"metadata": changes})
@@ -99,6 +98,3 @@ class LegacyTokenCleaner(Controller[str]):
                 only = Preconditions(resource_version=metadata.resource_version)
                 options = DeleteOptions(preconditions=only)
                 await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
-        except StatusError as error:
-            if not (is_conflict(error) or is_not_found(error)):
-                raise

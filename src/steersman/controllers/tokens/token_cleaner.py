@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import SECRETS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE
 from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE, seconds_left
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 
@@ -40,8 +39,5 @@ class TokenCleaner(Controller[Key]):
             self.queue.add_after(key, left)
             return
         options = DeleteOptions(preconditions=Preconditions(uid=secret.metadata.uid))
-        try:
+        with ignoring(is_conflict, is_not_found):
             await self.client.delete(SECRETS, secret.metadata.name, secret.metadata.namespace, options)
-        except StatusError as error:
-            if not (is_conflict(error) or is_not_found(error)):
-                raise

@@ -7,12 +7,11 @@ from typing import Final
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.api.storage.v1 import VolumeAttributesClass
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
 from steersman.machinery.built_in.volumes import ATTRIBUTES_CLASS_PROTECTION, attributes_class_of
-from steersman.machinery.errors.status import StatusError
 
 _BY_CLASS: Final = "attributes class"
 
@@ -55,14 +54,11 @@ class AttributesClassProtection(Controller[str]):
         if found is None:
             return
         finalizer = ATTRIBUTES_CLASS_PROTECTION
-        try:
+        with ignoring(is_not_found):
             if lacks(found, finalizer):
                 await self.client.update(VOLUME_ATTRIBUTES_CLASSES, with_finalizer(found, finalizer))
             elif may_go(found, finalizer) and not self._is_used(key):
                 await self.client.update(VOLUME_ATTRIBUTES_CLASSES, without_finalizer(found, finalizer))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     def _is_used(self, name: str) -> bool:
         return bool(self._volumes.indexed(_BY_CLASS, name) or self._claims.indexed(_BY_CLASS, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from steersman.controllers.controller import Controller, Surroundings
@@ -18,7 +18,6 @@ from steersman.machinery.built_in.volumes import (
     is_made_for,
     is_terminated,
 )
-from steersman.machinery.errors.status import StatusError
 
 
 class ClaimProtection(Controller[str]):
@@ -77,11 +76,8 @@ class ClaimProtection(Controller[str]):
         return may_go(claim, CLAIM_PROTECTION) and not _is_used(claim, pods_of_claim(self._pods, key_of(claim)))
 
     async def _let_go(self, claim: PersistentVolumeClaim) -> None:
-        try:
+        with ignoring(is_not_found):
             await self.client.update(PERSISTENT_VOLUME_CLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _is_used(claim: PersistentVolumeClaim, pods: Iterable[Pod]) -> bool:

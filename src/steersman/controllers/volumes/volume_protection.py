@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from steersman.api.core.v1 import PersistentVolume
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import PERSISTENT_VOLUMES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
 from steersman.machinery.built_in.volumes import VOLUME_PROTECTION
-from steersman.machinery.errors.status import StatusError
 
 
 class VolumeProtection(Controller[str]):
@@ -30,11 +29,8 @@ class VolumeProtection(Controller[str]):
         volume = self._volumes.get("", key)
         if volume is None:
             return
-        try:
+        with ignoring(is_not_found):
             if lacks(volume, VOLUME_PROTECTION):
                 await self.client.update(PERSISTENT_VOLUMES, with_finalizer(volume, VOLUME_PROTECTION))
             elif may_go(volume, VOLUME_PROTECTION) and volume.status.phase != "Bound":
                 await self.client.update(PERSISTENT_VOLUMES, without_finalizer(volume, VOLUME_PROTECTION))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
-from steersman.client.informer import Informer
+from steersman.client.informer import Informer, either
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
@@ -66,6 +66,31 @@ def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -
         return None
     found = informer.get(namespace, ref.name)
     return found if found is not None and found.metadata.uid == ref.uid else None
+
+
+def owners_of_change(owners: Informer[O], old: Object | None, new: Object | None) -> tuple[O | None, O | None]:
+    """Return who controlled a changed object before, if that was somebody else, and who controls it now."""
+    before, after = (None if each is None else controller_of(each) for each in (old, new))
+    namespace = either(old, new).metadata.namespace
+    former = None if before == after else resolve(owners, namespace, before)
+    return former, resolve(owners, namespace, after)
+
+
+def candidates(
+    owners: Informer[O], may_select: Callable[[O, Mapping[str, str]], bool], old: Object | None, new: Object
+) -> Iterator[O]:
+    """Yield the owners that may adopt a changed object, if nobody controls it since the change, or its labels are new.
+
+    Raises SelectorError.
+    """
+    labels = new.metadata.labels
+    if controller_of(new) is not None or new.metadata.deletion_timestamp or not labels:
+        return
+    if old is not None and controller_of(old) is None and old.metadata.labels == labels:
+        return
+    for each in owners.list(new.metadata.namespace):
+        if may_select(each, labels):
+            yield each
 
 
 def _controllers(obj: Object) -> Iterable[str]:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from steersman.api.core.v1 import Pod
-from steersman.controllers.workloads.pod_state import condition_of, is_active, is_ready
+from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.machinery.built_in.pod_state import is_active, is_ready
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -102,7 +104,7 @@ class _Rest:
 
 
 def _ready_time(pod: Pod) -> str | None:
-    found = condition_of(pod, "Ready")
+    found = find_condition(pod.status.conditions, "Ready")
     return None if found is None else found.last_transition_time
 
 
@@ -116,7 +118,7 @@ def _age_rank(since: str | None, now: int) -> float:
 
 def _restarts(pod: Pod) -> tuple[int, int]:
     """The most restarts of a container, and of a sidecar."""
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),
         max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),

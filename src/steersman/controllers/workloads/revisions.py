@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
 
 from steersman.api.apps.v1 import ControllerRevision
 from steersman.api.core.v1 import PodTemplateSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.api_resource import APIResource
+from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.template_hash import safe_encode
 from steersman.machinery.codec.serializer import decode_plain, encode_sorted, from_plain, to_plain
 
@@ -17,6 +22,20 @@ REVISION_HASH: Final = "controller-revision-hash"
 def data_of(template: PodTemplateSpec) -> bytes:
     """What a revision holds of a template: a strategic merge patch of the set."""
     return encode_sorted({"spec": {"template": {**to_plain(template), "$patch": "replace"}}})
+
+
+def new_revision(
+    resource: APIResource[Any], owner: Any, name: str, labels: Mapping[str, str], data: bytes, number: int
+) -> ControllerRevision:
+    """Return a revision of the pod template of `owner`; `labels` come besides those of the template."""
+    metadata = ObjectMeta(
+        name=name,
+        namespace=owner.metadata.namespace,
+        labels={**owner.spec.template.metadata.labels, **labels},
+        annotations=dict(owner.metadata.annotations),
+        owner_references=[new_controller_ref(resource, owner)],
+    )
+    return ControllerRevision(metadata=metadata, data=msgspec.Raw(data), revision=number)
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:

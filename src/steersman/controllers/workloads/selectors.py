@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.codec.serializer import encode
@@ -35,6 +35,11 @@ async def compiled(selector: LabelSelector | None) -> Selector:
         found = await offload_if(True, from_label_selector, selector)
         _remembered.keep(key, found, len(found.requirements))
     return found
+
+
+def may_own(owner: Any, labels: Mapping[str, str]) -> bool:
+    """Return True if the selector of an owner's spec may select labels; see `may_select`."""
+    return may_select(owner.spec.selector, labels)
 
 
 def may_select(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

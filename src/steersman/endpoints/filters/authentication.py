@@ -59,6 +59,7 @@ def with_authentication(
     """
 
     recent: BoundedCache[bytes, tuple[UserInfo, Remarks, float]] = BoundedCache(_KEPT)
+    successes = Successes(metrics)
     new_digest = partial(blake2b, key=os.urandom(32), digest_size=16)
 
     async def authentication(request: Request, next_: Handler) -> Response:
@@ -70,8 +71,7 @@ def with_authentication(
                 known = recent[digest]
                 if known is not None and known[2] > request.received:
                     del headers["authorization"]
-                    metrics.authentication_attempts.inc(("success",))
-                    metrics.authentications.inc(_counted_as(known[0].name))
+                    successes.count(known[0].name)
                     request.user = known[0]
                     if known[1] is not NO_REMARKS:
                         _remark(request, known[1])
@@ -92,13 +92,14 @@ def with_authentication(
             metrics.authentication_attempts.inc(("error",))
             user = None
         else:
-            metrics.authentication_attempts.inc(("success" if user else "failure",))
+            if user is None:
+                metrics.authentication_attempts.inc(("failure",))
         if user is None:
             attempted = _attempted(authorization, with_certificate=peer.certificate is not None)
             response = refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
             response.close = request.http.version == "2"
             return response
-        metrics.authentications.inc(_counted_as(user.name))
+        successes.count(user.name)
         if token and digest is not None:
             recent.keep(digest, (user, credentials.remarks, request.received + _KEPT_SECONDS))
         request.user = user
@@ -117,9 +118,25 @@ def _remark(request: Request, remarks: Remarks) -> None:
     request.warnings += remarks.warnings
 
 
-def _counted_as(username: str) -> tuple[str]:
-    """The label of a user in metrics, of which there are few: who can have many names is not to fill the memory."""
-    return _KNOWN_USERS.get(username) or (_WITH_ADDRESS if "@" in username else _OTHER_USERS)
+class Successes:
+    """Counts requests whose sender is known, by the names of users of which metrics tell: who can have many names is not
+    to fill the memory."""
+
+    def __init__(self, metrics: RequestMetrics) -> None:
+        self._metrics = metrics
+        self._series: dict[tuple[str], list[float]] = {}
+        self._attempts: list[float] | None = None
+
+    def count(self, username: str) -> None:
+        """One more."""
+        label = _KNOWN_USERS.get(username) or (_WITH_ADDRESS if "@" in username else _OTHER_USERS)
+        series, attempts = self._series.get(label), self._attempts
+        if series is None:
+            series = self._series[label] = self._metrics.authentications.series(label)
+        if attempts is None:
+            attempts = self._attempts = self._metrics.authentication_attempts.series(("success",))
+        series[0] += 1
+        attempts[0] += 1
 
 
 def _attempted(authorization: str | None, *, with_certificate: bool) -> str:

@@ -34,7 +34,11 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival:
     A request that has not waited for rights to be current (`arrival`) does so before it is refused.
     """
 
+    allowed: list[float] | None = None
+    """The number of requests that were."""
+
     async def authorization(request: Request, next_: Handler) -> Response:
+        nonlocal allowed
         attributes = request_attributes(request)
         trail = request.audit
         began = 0.0 if trail is None else monotonic()
@@ -50,7 +54,9 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival:
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)
-            metrics.authorization_attempts.inc(("allowed",))
+            if allowed is None:
+                allowed = metrics.authorization_attempts.series(("allowed",))
+            allowed[0] += 1
             if len(request.http.query) >= SHORT_QUERY:
                 await request.read_query()
             return await next_(request)
@@ -84,8 +90,8 @@ def _record(trail: Trail, decision: str, reason: str) -> None:
 def request_attributes(request: Request) -> Attributes:
     """The action a request stands for."""
     info = request.info
-    if not info.may_have_selectors:
-        return Attributes(request.user, info.judged, None if info.resource_request else info.path)
+    if not info.unread_query:
+        return Attributes(request.user, info.action, None if info.resource_request else info.path)
     return Attributes(
         request.user, info.judged, limits=lambda: read_selectors(*info.selectors, longest=LONGEST_SELECTOR)
     )

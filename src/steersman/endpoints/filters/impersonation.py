@@ -38,7 +38,10 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
 
     async def impersonate(request: Request, next_: Handler) -> Response:
         headers = request.headers
-        named = [name for name in headers if name.startswith(_PREFIX)]
+        named: list[str] = []
+        for name in headers:
+            if name.startswith(_PREFIX):
+                named.append(name)
         if not named:
             return await next_(request)
         try:

@@ -14,7 +14,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
-from steersman.endpoints.streamed import ends_at_once
+from steersman.endpoints.streamed import SMALL, ends_at_once
 from steersman.flowcontrol.counts import DURATIONS
 from steersman.flowcontrol.estimates import (
     ONE_SEAT,
@@ -108,7 +108,8 @@ def with_priority_and_fairness(
             over(flow, ticket, is_writing)
             raise
         response.headers += flow.headers
-        if ends_at_once(request, response):
+        body = response.body
+        if (type(body) is bytes and len(body) <= SMALL) or ends_at_once(request, response):
             over(flow, ticket, is_writing)
         else:
             request.http.when_over = partial(over, flow, ticket, is_writing)

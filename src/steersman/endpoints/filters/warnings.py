@@ -1,10 +1,10 @@
-"""Turns what handlers want to tell the client into Warning headers (WithWarningRecorder)."""
+"""Warning headers of what handlers want to tell the client (WithWarningRecorder)."""
 
 from __future__ import annotations
 
 import re
 
-from steersman.endpoints.request import Handler, Request
+from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.rest.context import MAX_LONG_WARNING_RUNES as _ITEM_RUNES
 from steersman.rest.context import MAX_WARNING_RUNES as _TOTAL_RUNES
@@ -12,12 +12,9 @@ from steersman.rest.context import MAX_WARNING_RUNES as _TOTAL_RUNES
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-async def with_warnings(request: Request, next_: Handler) -> Response:
-    """Sends each text once as `Warning: 299 - "text"`; when they are long in all, each is cut short."""
-    response = await next_(request)
-    if request.warnings:
-        response.headers.extend(("warning", value) for value in warning_values(request.warnings))
-    return response
+def add_warnings(request: Request, response: Response) -> None:
+    """Send each text once as `Warning: 299 - "text"`; when they are long in all, each is cut short."""
+    response.headers.extend(("warning", value) for value in warning_values(request.warnings))
 
 
 def warning_values(texts: list[str]) -> list[str]:

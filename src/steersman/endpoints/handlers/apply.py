@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.endpoints.bodies import APPLY_YAML, MUCH_TO_APPLY, check_names, warning_texts
+from steersman.endpoints.objects import item_response
 from steersman.endpoints.options import apply_options
 from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
@@ -175,7 +176,7 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
         return await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
-    return await write.answer(item, 201 if created else 200)
+    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
 
 
 def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new: bool) -> Any:
@@ -188,7 +189,9 @@ def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
         raise conflict(scope.group_resource, request.action.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
-    if same is None or scope.other is None:
+    if scope.other is None:
+        return new
+    if same is None:
         return scope.to_hub(new)
     hub = scope.resource.kind.copy(same)  # no way through another version
     hub.metadata.managed_fields = new.metadata.managed_fields

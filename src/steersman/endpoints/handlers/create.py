@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.endpoints.bodies import body_media_type, check_names, decode, set_namespace
+from steersman.endpoints.objects import item_response
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
@@ -25,7 +26,7 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
     obj = await scope.run(_new, write)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    return await write.answer(await store_new(write, obj), 201)
+    return await item_response(scope, request, await store_new(write, obj), write.wanted, 201)
 
 
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
@@ -35,7 +36,7 @@ async def answer(scope: Scope[Answerer], request: Request) -> Response:
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
         body = await offload(scope.kind.body, answered)
-        return await write.answer(Encoded(body), 201)
+        return await item_response(scope, request, Encoded(body), write.wanted, 201)
     stamp(answered)
     return object_response(request, encode(answered), write.wanted, 201)
 
@@ -55,7 +56,8 @@ def _new(write: Write) -> Any:
     metadata.deletion_grace_period_seconds = None
     metadata.self_link = ""
     entries = own_new(scope, request, obj, write.options.field_manager)
-    deduplicate_owners(request, obj, after_admission=False)
-    hub = scope.to_hub(obj)
+    if metadata.owner_references:
+        deduplicate_owners(request, obj, after_admission=False)
+    hub = obj if scope.other is None else scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub

@@ -9,6 +9,7 @@ from typing import Any
 
 from steersman.endpoints.bodies import check_names
 from steersman.endpoints.handlers.apply import is_apply, server_side_apply
+from steersman.endpoints.objects import item_response
 from steersman.endpoints.options import patch_options
 from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import patch_media_type, patched
@@ -36,7 +37,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
         current, obj = await offload(_patched, write, old)
         return await scope.run(_owned, write, obj, current)
 
-    return await write.answer((await store_changed(write, prepare)).item)
+    return await item_response(scope, request, (await store_changed(write, prepare)).item, write.wanted)
 
 
 def _patched(write: Write, old: Any) -> tuple[Any, Any]:
@@ -53,6 +54,6 @@ def _owned(write: Write, obj: Any, current: Any) -> Any:
     """What a patch made, as the storage takes it, with the owners of its fields; `current` is what was there."""
     scope = write.scope
     entries = own_changed(scope, write.request, obj, current, write.options.field_manager)
-    hub = scope.to_hub(obj)
+    hub = obj if scope.other is None else scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub

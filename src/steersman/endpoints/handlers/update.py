@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.endpoints.bodies import body_media_type, check_names, decode
+from steersman.endpoints.objects import item_response
 from steersman.endpoints.options import update_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
@@ -29,7 +30,7 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
         return await scope.run(_replacing, write, obj, old)
 
     item, created = await store_changed(write, prepare, uid=uid)
-    return await write.answer(item, 201 if created else 200)
+    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
 
 
 def _replacement(write: Write) -> Any:
@@ -41,7 +42,8 @@ def _replacement(write: Write) -> Any:
         request.audit.request_object(obj.metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
-    deduplicate_owners(request, obj, after_admission=False)
+    if obj.metadata.owner_references:
+        deduplicate_owners(request, obj, after_admission=False)
     return obj
 
 
@@ -53,7 +55,7 @@ def _replacing(write: Write, obj: Any, old: Any | None) -> Any:
     else:
         theirs = scope.other.from_hub(old) if scope.other else old
         entries = own_changed(scope, request, obj, theirs, manager)
-    new = scope.to_hub(obj)
+    new = obj if scope.other is None else scope.to_hub(obj)
     new.metadata.managed_fields = entries
     if old is None:
         new.metadata.deletion_timestamp = None

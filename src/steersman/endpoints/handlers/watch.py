@@ -38,18 +38,18 @@ logger = logging.getLogger(__name__)
 
 _EVENT_SIZE: Final = 500
 """Bytes that an event takes beside its object."""
-_BUFFER_LIMIT: Final = 8 * 1024 * 1024
+BUFFER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
-_MUCH_UNREAD: Final = 1 << 20
+MUCH_UNREAD: Final = 1 << 20
 """Bytes that may wait for as long as the watch goes on."""
 _LONG_UNREAD: Final = 30.0
 """Seconds in which a client for whom more than that waits has to take something."""
-_SLICE: Final = 64
-_SLICE_BYTES: Final = 64 << 10
-_SEAT_SECONDS: Final = 1.0
+SLICE: Final = 64
+SLICE_BYTES: Final = 64 << 10
+SEAT_SECONDS: Final = 1.0
 """How long a client may take for some of the first objects while the watch keeps its seat."""
-_BOOKMARK_EVERY: Final = 60.0
-_BOOKMARK_BEFORE_END: Final = 2.0
+BOOKMARK_EVERY: Final = 60.0
+BOOKMARK_BEFORE_END: Final = 2.0
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
@@ -176,7 +176,7 @@ class WatchStream:
         loop = asyncio.get_running_loop()
         self._timers.append(upkeep.call_later(loop, self._seconds, self.finish))
         initial = self._start.initial or ()
-        many = len(initial) > _SLICE or sum([len(item.body) for item in initial]) > _SLICE_BYTES
+        many = len(initial) > SLICE or sum([len(item.body) for item in initial]) > SLICE_BYTES
         if many or any(map(self._is_long, initial)):
             self._filler = loop.create_task(self._fill(initial))
             return
@@ -216,7 +216,7 @@ class WatchStream:
         writer = self._writer
         assert writer is not None
         try:
-            for some in slices_of(initial, _SLICE_BYTES):
+            for some in slices_of(initial, SLICE_BYTES):
                 if any(map(self._is_long, some)):
                     encoded = await self._account.offload_if(True, self._encoded, some)
                     if self._over():
@@ -237,7 +237,7 @@ class WatchStream:
         if self._initialized is None:
             await writer.drain()
             return
-        slow = asyncio.get_running_loop().call_later(_SEAT_SECONDS, self._give_seat_back)
+        slow = asyncio.get_running_loop().call_later(SEAT_SECONDS, self._give_seat_back)
         try:
             await writer.drain()
         finally:
@@ -265,7 +265,7 @@ class WatchStream:
         is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
         if is_stored:
             return False
-        return self._scope.resource.columns_take_long or len(item.body) > _SLICE_BYTES or is_large(item.body)
+        return self._scope.resource.columns_take_long or len(item.body) > SLICE_BYTES or is_large(item.body)
 
     def _send_initial(self, items: Sequence[Item]) -> None:
         self._write_initial(self._encoded(items))
@@ -295,9 +295,9 @@ class WatchStream:
             return  # too much had waited
         if self._bookmarks:
             loop = asyncio.get_running_loop()
-            if self._seconds > _BOOKMARK_BEFORE_END:
-                self._timers.append(upkeep.call_later(loop, self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
-            self._bookmark_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1))
+            if self._seconds > BOOKMARK_BEFORE_END:
+                self._timers.append(upkeep.call_later(loop, self._seconds - BOOKMARK_BEFORE_END, self._last_bookmark))
+            self._bookmark_later(BOOKMARK_EVERY * random.uniform(0.9, 1.1))
 
     # From the cache
 
@@ -328,9 +328,9 @@ class WatchStream:
         writer.write(data)
         self._events.inc(self._counted)
         self._written += len(data)
-        if writer.buffered > _MUCH_UNREAD and not self._is_behind:
+        if writer.buffered > MUCH_UNREAD and not self._is_behind:
             self._look_later(writer)
-        if writer.buffered > _BUFFER_LIMIT:
+        if writer.buffered > BUFFER_LIMIT:
             writer.abort()
 
     def _look_later(self, writer: BodyWriter) -> None:
@@ -342,7 +342,7 @@ class WatchStream:
         """Ends a watch of which much is unread and nothing has been taken: others' watches may hold other objects."""
         writer = self._writer
         self._is_behind = False
-        if writer is None or writer.buffered <= _MUCH_UNREAD:
+        if writer is None or writer.buffered <= MUCH_UNREAD:
             return
         if self._written - writer.buffered <= taken_before:
             writer.abort()
@@ -389,7 +389,7 @@ class WatchStream:
         assert self._waiting is not None
         self._waiting.append(event)
         self._waiting_size += _EVENT_SIZE + len(event.entry.body)
-        if self._waiting_size > _BUFFER_LIMIT:
+        if self._waiting_size > BUFFER_LIMIT:
             self._waiting = None
             if self._writer is None:
                 self._fell_behind = True
@@ -449,7 +449,7 @@ class WatchStream:
         self._bookmark()
         loop = asyncio.get_running_loop()
         self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > loop.time()]
-        self._bookmark_later(_BOOKMARK_EVERY)
+        self._bookmark_later(BOOKMARK_EVERY)
 
     def _bookmark_later(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()

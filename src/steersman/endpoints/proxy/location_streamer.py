@@ -11,7 +11,7 @@ import base64
 from collections.abc import AsyncIterator
 from typing import Final
 
-from steersman.endpoints.filters.panic_recovery import panicked
+from steersman.endpoints.filters.reception import panicked
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.proxy.passing import PassedBody
 from steersman.endpoints.request import Request

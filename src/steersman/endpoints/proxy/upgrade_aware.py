@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steersman.endpoints.filters.panic_recovery import panicked
+from steersman.endpoints.filters.reception import panicked
 from steersman.endpoints.proxy.location import Location, escaped_path, join_path
 from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
 from steersman.endpoints.proxy.rewriting import ENCODINGS, Rewriter, rewritten_page

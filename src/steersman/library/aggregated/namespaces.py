@@ -2,82 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Final
-from urllib.parse import quote
+from functools import partial
 
-import msgspec
-
-from steersman.admission.interface import DELETE, Attributes
+from steersman.admission.interface import DELETE, Attributes, KnownNamespace
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.api.core.v1 import Namespace
+from steersman.client.informer import Informer
+from steersman.client.resources import NAMESPACES
 from steersman.library.aggregated.cluster import Cluster
-from steersman.library.aggregated.follower import ClusterFollower, Meta
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.formats import is_path_segment_name
-
-_PATH: Final = "/api/v1/namespaces"
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
-class _Namespace(msgspec.Struct):
-    metadata: Meta = msgspec.field(default_factory=Meta)
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class ClusterNamespaces:
-    """The phases of namespaces by their names, from `start` to `stop`."""
+    """The namespaces by their names, from `start` to `stop`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._phases: dict[str, str] = {}
-        self._follower = ClusterFollower(
-            cluster, _PATH, _Namespace, replaced=self._replace, changed=self._take, gone=self._forget
-        )
+        self._informer = Informer(cluster.client, NAMESPACES, transform=_without_texts)
 
     async def start(self) -> None:
-        """Returns once all are known. Raises StatusError."""
-        await self._follower.start()
+        """Return once all are known. Raises StatusError."""
+        await self._cluster.follow(self._informer)
 
     async def stop(self) -> None:
-        """Follows them no more."""
-        await self._follower.stop()
+        """Follow the namespaces no more."""
+        await self._informer.stop()
 
-    def phase(self, name: str) -> str | None:
-        """The phase of a namespace, None for one of which nothing was told yet."""
-        return self._phases.get(name)
+    def find(self, name: str) -> KnownNamespace | None:
+        """Return a namespace, None for one of which nothing was told yet."""
+        found = self._informer.get("", name)
+        return None if found is None else KnownNamespace(found.status.phase)
 
-    async def look(self, name: str) -> None:
-        """Asks for one that is not known: it may have been made a moment ago. Raises StatusError unless the cluster
-        says that there is one, or none."""
+    async def look_up(self, name: str) -> KnownNamespace | None:
+        """Return a namespace that may have been made a moment ago, None if the cluster has none.
+
+        Raises StatusError without an answer of the cluster.
+        """
         if is_path_segment_name(name):
-            return
-        try:
-            self._take(await self._cluster.get(_Namespace, f"{_PATH}/{quote(name, safe='')}"))
-        except StatusError as error:
-            if error.code != 404:
-                raise
+            return None
+        found = await self._cluster.ask(partial(self._cluster.client.find, NAMESPACES, name))
+        return None if found is None else KnownNamespace(found.status.phase)
 
-    def _replace(self, found: list[_Namespace]) -> None:
-        self._phases = {each.metadata.name: each.status.phase for each in found}
 
-    def _take(self, found: _Namespace) -> None:
-        self._phases[found.metadata.name] = found.status.phase
-
-    def _forget(self, name: str) -> None:
-        self._phases.pop(name, None)
+def _without_texts(namespace: Namespace) -> None:
+    namespace.metadata.labels = namespace.metadata.annotations = {}
 
 
 class ClusterNamespaceLifecycle(NamespaceLifecycle):
-    """The same of the cluster's namespaces, which are asked for if they are not known."""
+    """NamespaceLifecycle on the cluster's namespaces, which are asked for if they are not known."""
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
-        super().__init__(namespaces.phase)
+        super().__init__(namespaces.find)
         self._namespaces = namespaces
 
     async def admit(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
-        if namespace and attributes.operation != DELETE and self._namespaces.phase(namespace) is None:
-            await self._namespaces.look(namespace)
-        await super().admit(attributes)
+        if not namespace or attributes.operation == DELETE or self._namespaces.find(namespace) is not None:
+            await super().admit(attributes)
+            return
+        found = await self._namespaces.look_up(namespace)
+        await NamespaceLifecycle(lambda _: found).admit(attributes)

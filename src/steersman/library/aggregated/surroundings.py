@@ -5,6 +5,7 @@ The bounds are those of k8s.io/apiserver's DelegatingAuthenticationOptions and D
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from steersman.authorization.interface import ResolvedRules
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer
+from steersman.client.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
 from steersman.controlplane.authorizers import Judges
 from steersman.controlplane.stores import Stores
 from steersman.library.aggregated.cluster import Cluster
@@ -31,15 +33,12 @@ from steersman.library.aggregated.namespaces import ClusterNamespaceLifecycle, C
 from steersman.library.aggregated.trust import NAME, NAMESPACE, ClusterTrust
 from steersman.library.aggregation import ClusterError
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.go.urls import shown_url
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.server import Server
 
 _TOKEN_SECONDS: Final = 10.0
 _ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
-_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
-_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class _NoRules:
@@ -84,7 +83,7 @@ class Aggregated:
             await self.trust.start()
         except StatusError as error:
             raise ClusterError(
-                f"unable to get configmap/{NAME} in {NAMESPACE} of {shown_url(self._cluster.url)}: {error}. Usually "
+                f"unable to get configmap/{NAME} in {NAMESPACE} of {self._cluster.shown}: {error}. Usually "
                 f"fixed by 'kubectl create rolebinding -n {NAMESPACE} ROLEBINDING_NAME --role={NAME}-reader "
                 "--serviceaccount=YOUR_NS:YOUR_SA'"
             ) from None
@@ -92,7 +91,7 @@ class Aggregated:
             await self._namespaces.start()
         except StatusError as error:
             raise ClusterError(
-                f"unable to list the namespaces of {shown_url(self._cluster.url)}: {error}. The server's user must be "
+                f"unable to list the namespaces of {self._cluster.shown}: {error}. The server's user must be "
                 "allowed to get, list and watch them"
             ) from None
 
@@ -110,10 +109,10 @@ class Aggregated:
         """See Surroundings."""
         await self.trust.stop()
         await self._namespaces.stop()
-        self._cluster.close()
+        await self._cluster.aclose()
 
     async def _token_review(self, review: TokenReview) -> TokenReview:
-        return await self._cluster.review(_TOKEN_REVIEWS, review)
+        return await self._cluster.ask(partial(self._cluster.client.create, TOKEN_REVIEWS, review))
 
     async def _access_review(self, review: SubjectAccessReview) -> SubjectAccessReview:
-        return await self._cluster.review(_ACCESS_REVIEWS, review)
+        return await self._cluster.ask(partial(self._cluster.client.create, SUBJECT_ACCESS_REVIEWS, review))

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from steersman.api.core.v1 import ConfigMap
 from steersman.authentication.authorities import Certificates, certificates_in
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Credentials
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.user import UserInfo
+from steersman.client.informer import Informer
+from steersman.client.resources import CONFIG_MAPS
 from steersman.library.aggregated.cluster import Cluster
-from steersman.library.aggregated.follower import ClusterFollower, Meta
 from steersman.machinery.go.pem import blocks
 from steersman.machinery.private_files import write_whole
 from steersman.net.message import Headers
@@ -32,12 +32,6 @@ logger = logging.getLogger(__name__)
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "extension-apiserver-authentication"
-_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-
-
-class _ConfigMap(msgspec.Struct):
-    metadata: Meta = msgspec.field(default_factory=Meta)
-    data: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,36 +120,28 @@ class ClusterTrust:
         self.certificates = ClientCertificateAuthenticator(authorities=self._clients)
         self._own = own
         self._info = AuthenticationInfo()
-        self._follower = ClusterFollower(
-            cluster,
-            _PATH,
-            _ConfigMap,
-            replaced=self._replace,
-            changed=self._take,
-            gone=lambda _: None,
-            field_selector=f"metadata.name={NAME}",
+        self._cluster = cluster
+        self._informer = Informer(
+            cluster.client, CONFIG_MAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}"
         )
+        self._informer.on_change(lambda _, new: self._take(new))
 
     async def start(self) -> None:
-        """Returns once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""
+        """Return once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""
         self._write(AuthenticationInfo())
-        await self._follower.start()
+        await self._cluster.follow(self._informer)
         if not self._info.proxy_ca:
             logger.warning("%s names no authority of proxies: nobody is known by headers", NAME)
 
     async def stop(self) -> None:
-        """Follows it no more."""
-        await self._follower.stop()
+        """Follow the ConfigMap no more."""
+        await self._informer.stop()
 
-    def _replace(self, found: list[_ConfigMap]) -> None:
-        for each in found:
-            self._take(each)
-
-    def _take(self, found: _ConfigMap) -> None:
-        if found.metadata.name != NAME:
+    def _take(self, found: ConfigMap | None) -> None:
+        if found is None or found.metadata.name != NAME:
             return
         try:
-            info = read_info(found.data or {})
+            info = read_info(found.data)
         except ValueError as error:
             logger.warning("configmap %s/%s cannot be used, what it said before counts: %s", NAMESPACE, NAME, error)
             return

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from steersman.api.core.v1 import Taint, Toleration
+from steersman.api.resource.v1 import DeviceTaint, DeviceToleration
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration is good for a taint. Lt and Gt, which are behind a gate that is off, are for none."""
+def tolerates(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
+    """Return True if a toleration is of a taint. Lt and Gt, which are behind a gate that is off, are of none."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -20,6 +21,19 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.operator == "Exists":
         return True
     return toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def is_tolerated(taint: Taint | DeviceTaint, tolerations: Iterable[Toleration] | Iterable[DeviceToleration]) -> bool:
+    """Return True if any of the tolerations is of this taint."""
+    return any(tolerates(each, taint) for each in tolerations)
+
+
+def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint], *effects: str) -> Taint | None:
+    """Return the first taint with one of the effects that is not tolerated."""
+    for taint in taints:
+        if taint.effect in effects and not is_tolerated(taint, tolerations):
+            return taint
+    return None
 
 
 def matching_tolerations(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> list[Toleration] | None:

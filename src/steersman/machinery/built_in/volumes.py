@@ -10,6 +10,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.node_affinity import node_selector
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.selectors.labels import Labels
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -104,7 +105,7 @@ def storage_of(amounts: dict[str, str]) -> str:
 def is_terminated(pod: core.Pod) -> bool:
     """Whether nothing of a pod runs any more (pkg/volume/util IsPodTerminated)."""
     status = pod.status
-    if status.phase in ("Succeeded", "Failed"):
+    if is_terminal(pod):
         return True
     return pod.metadata.deletion_timestamp is not None and not any(
         each.state.terminated is None and each.state.waiting is None

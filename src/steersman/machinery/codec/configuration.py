@@ -1,49 +1,52 @@
 """Configuration documents: YAML or JSON with a kind and a version, read as apimachinery's codecs read them.
 
-Their Go types have no generated classes; they are written down as `GoType`s with the functions here.
+Their types are Structs: generated ones of `steersman.api`, or classes derived from `Document`. One class stands for all
+versions of a kind that have the same members; errors name the version of the document.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, Any, Final, TypeVar
 
-from steersman.machinery.codec.go_types import GoMember, GoType
+from msgspec import Meta, structs
+
+from steersman.api.scalars import Wire
+from steersman.machinery.codec.derived_types import GO_TYPE, type_of
+from steersman.machinery.codec.go_types import GoType, members_of
+from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError, Media, decode_as, peek_type_meta, strict_error
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.suggestions import did_you_mean
 
-STRING: Final = GoType("string", "string")
-INT32: Final = GoType("int32", "int32")
-BOOL: Final = GoType("bool", "bool")
-RAW_EXTENSION: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtension")
-STRINGS: Final = GoType("list", "[]string", element=STRING, pointer=True)
+T = TypeVar("T", bound=Wire)
 
+Kinds = Mapping[tuple[str, str], type[T]]
+"""Classes of documents by apiVersion and kind."""
+Nanoseconds = Annotated[int, Meta(extra={GO_TYPE: "time.Duration"})]
+"""A time.Duration, which JSON has as a number."""
 
 _UNKNOWN: Final = re.compile('unknown field "([^"]*)"')
+_OF_VERSION: Final = re.compile("V[0-9]+(?:(?:Alpha|Beta)[0-9]+)?$")
+
+
+class Document(Wire):
+    """Base of documents whose types are not generated.
+
+    The name of a class is Go's, which may begin with `_`. A class that stands for one version alone ends in it
+    (`WebhookAdmissionV1Alpha1`).
+    """
+
+    kind: str = ""
+    api_version: str = ""
 
 
 class MissingKindError(DecodeError):
     """The document does not say what it is, or it is of a kind that is not known."""
-
-
-def struct_type(shown: str, members: Mapping[str, GoType]) -> GoType:
-    """A struct by what Go prints for it, and its members by their JSON names."""
-    return GoType("struct", shown, members={name: GoMember(type_, ()) for name, type_ in members.items()})
-
-
-def document_type(shown: str, members: Mapping[str, GoType]) -> GoType:
-    """As above, with an apiVersion and a kind."""
-    type_ = struct_type(shown, members)
-    type_.members |= {name: GoMember(STRING, ("TypeMeta",)) for name in ("apiVersion", "kind")}
-    return type_
-
-
-def list_type(element: GoType) -> GoType:
-    """A list of what `element` is."""
-    return GoType("list", f"[]{element.shown}", element=element, pointer=True)
 
 
 def media_of(data: bytes) -> Media:
@@ -51,39 +54,65 @@ def media_of(data: bytes) -> Media:
     return "json" if data.lstrip().startswith(b"{") else "yaml"
 
 
-def decode_document(
-    data: bytes, kinds: Mapping[tuple[str, str], GoType], *, strict: bool = True
-) -> tuple[str, dict[str, Any]]:
-    """The apiVersion of a document, and its members. `kinds` are those it may be of, by (apiVersion, kind).
+def read_document(data: bytes, kinds: Kinds[T], *, strict: bool = True, default: tuple[str, str] = ("", "")) -> T:
+    """Return the document, of one of `kinds`.
 
-    Raises DecodeError in upstream's words, also for more values than an object may have; MissingKindError if it is of
-    none of the kinds.
+    `default` is the apiVersion and the kind of a document that does not say them. Raises DecodeError in upstream's
+    words, also for more values than an object may have; MissingKindError if the document is of none of the kinds.
     """
     try:
-        return _decode(data, kinds, strict=strict)
+        return _read(data, kinds, strict, default)
     except StatusError as error:  # a bound of what clients send
         raise DecodeError(error.message) from None
 
 
-def _decode(data: bytes, kinds: Mapping[tuple[str, str], GoType], *, strict: bool) -> tuple[str, dict[str, Any]]:
+def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) -> T:
     media = media_of(data)
-    api_version, kind = peek_type_meta(data, media)
+    given = peek_type_meta(data, media)
+    api_version, kind = given[0] or default[0], given[1] or default[1]
     shown = data.decode("utf-8", "replace")
     if not kind:
         raise MissingKindError(f"Object 'Kind' is missing in '{shown}'")
     if not api_version:
         raise MissingKindError(f"Object 'apiVersion' is missing in '{shown}'")
-    type_ = kinds.get((api_version, kind))
-    if type_ is None:
+    cls = kinds.get((api_version, kind))
+    if cls is None:
         try:
             version = parse_group_version(api_version)
         except GroupVersionError as error:
             raise DecodeError(str(error)) from None
         raise MissingKindError(no_kind_registered(kind, str(version)))
+    type_ = type_in_version(cls, api_version.rpartition("/")[2])
     decoded = decode_as(type_, data, media, want_strict=strict)
     if decoded.warnings:
         raise DecodeError(strict_error([_with_known(each, type_) for each in decoded.warnings]))
-    return api_version, decoded.obj
+    return from_plain(cls, decoded.obj or {})
+
+
+@lru_cache(maxsize=64)
+def type_in_version(cls: type[Any], version: str) -> GoType:
+    """Return the Go type of a class, where Go prints the package of its own types as `version`."""
+    type_ = type_of(cls)
+    return _in_version(type_, type_.name.rpartition(".")[0], version)
+
+
+def _in_version(type_: GoType, package: str, version: str) -> GoType:
+    if type_.element is not None:
+        element = _in_version(type_.element, package, version)
+        brackets = type_.shown.removesuffix(type_.element.shown).removeprefix("*")
+        return replace(type_, element=element, shown=brackets + element.shown)
+    if type_.kind == "struct" and type_.name.rpartition(".")[0] == package:
+        members = {
+            name: structs.replace(each, type=_in_version(each.type, package, version))
+            for name, each in members_of(type_).items()
+        }
+        name = _OF_VERSION.sub("", type_.name.rpartition(".")[2].removeprefix("_"))
+        return replace(type_, members=members, shown=f"{version}.{name}")
+    where, _, name = type_.shown.rpartition(".")
+    is_named = type_.kind in ("string", "bool", "int32", "int64") and type_.shown != type_.kind
+    if is_named and where in ("", package.rpartition(".")[2]):
+        return replace(type_, shown=f"{version}.{name}")
+    return type_
 
 
 def _with_known(warning: str, type_: GoType) -> str:

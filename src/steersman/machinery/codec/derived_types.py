@@ -5,6 +5,7 @@ Types of `steersman.api` among their members are those that they are. Numbers ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,8 @@ _SCALARS: Final[dict[Any, GoType]] = {
 }
 _RAW: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtension")
 _INT32: Final = 2**31 - 1
+GO_TYPE: Final = "go"
+"""Key of `extra` in the `msgspec.Meta` of a member, under which Go's name of its type is."""
 
 
 SCALAR_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
@@ -163,7 +166,9 @@ def _derived(cls: type[Any]) -> GoType:
 def _member(type_: inspect.Type, where: str) -> GoType:
     match type_:
         case inspect.Metadata():
-            return _member(type_.type, where)
+            found = _member(type_.type, where)
+            named = (type_.extra or {}).get(GO_TYPE)
+            return found if named is None else replace(found, shown=named)
         case inspect.StrType():
             return GoType("string", "string")
         case inspect.BoolType():

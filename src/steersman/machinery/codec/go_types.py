@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -66,6 +66,10 @@ class GoMember(Struct, frozen=True):
     key: str = ""
     is_required: bool = False
     default: Any = None
+
+
+STRING: Final = GoType("string", "string")
+BOOL: Final = GoType("bool", "bool")
 
 
 def shown(type_name: str) -> str:

@@ -32,8 +32,7 @@ def part_of(kind: type[Any], paths: Iterable[str]) -> type[Any]:
     stored: scalars are not made canonical. Raises ValueError for a path whose first name is not a member of `kind`.
     """
     split = tuple(sorted({tuple(path.split(".")) for path in paths}))
-    names = {each.encode_name for each in msgspec.structs.fields(kind)}
-    if wrong := sorted({path[0] for path in split} - names):
+    if wrong := sorted({path[0] for path in split} - set(kind.__struct_encode_fields__)):
         raise ValueError(f"{kind.__name__} has no members {', '.join(wrong)}")
     return _part(kind, split)
 
@@ -43,12 +42,11 @@ def _make_part(kind: type[Any], paths: tuple[tuple[str, ...], ...]) -> type[Any]
     for first, *rest in paths:
         below.setdefault(first, []).append(tuple(rest))
     members: list[tuple[str, Any, Any]] = []
-    for each in msgspec.structs.fields(kind):
+    for each in _members(kind):
         if (rests := below.get(each.encode_name)) is not None:
             narrow = None if () in rests else tuple(rests)
             members.append((each.name, _narrowed(each.type, narrow, ()), _default(each, narrow)))
-    rename = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
-    return msgspec.defstruct(kind.__name__, members, rename=rename, kw_only=True, gc=False)
+    return _defined(kind, members)
 
 
 _part: Callable[[Any, tuple[tuple[str, ...], ...]], type[Any]] = lru_cache(maxsize=1024)(_make_part)
@@ -73,8 +71,7 @@ def _narrowed(type_: Any, paths: tuple[tuple[str, ...], ...] | None, above: tupl
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         if type_ in above:
             return type_
-        names = {each.encode_name for each in msgspec.structs.fields(type_)}
-        if paths is None or any(path[0] not in names for path in paths):
+        if paths is None or any(path[0] not in type_.__struct_encode_fields__ for path in paths):
             return _whole(type_, (*above, type_))
         return _part(type_, paths)
     origin, arguments = get_origin(type_), get_args(type_)
@@ -87,10 +84,17 @@ def _narrowed(type_: Any, paths: tuple[tuple[str, ...], ...] | None, above: tupl
 
 def _whole(kind: type[Any], above: tuple[Any, ...]) -> Any:
     """The same type with plain scalars; itself, if it has none."""
-    members = [
-        (each.name, _narrowed(each.type, None, above), _default(each, None)) for each in msgspec.structs.fields(kind)
-    ]
-    if all(each.type == member[1] for each, member in zip(msgspec.structs.fields(kind), members, strict=True)):
+    fields = _members(kind)
+    members = [(each.name, _narrowed(each.type, None, above), _default(each, None)) for each in fields]
+    if all(each.type == member[1] for each, member in zip(fields, members, strict=True)):
         return kind
-    rename = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
+    return _defined(kind, members)
+
+
+def _defined(kind: type[Any], members: list[tuple[str, Any, Any]]) -> type[Any]:
+    rename = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     return msgspec.defstruct(kind.__name__, members, rename=rename, kw_only=True, gc=False)
+
+
+_members: Callable[[Any], tuple[msgspec.structs.FieldInfo, ...]] = lru_cache(maxsize=64)(msgspec.structs.fields)
+"""The fields of a Struct, whose annotations are evaluated to find them."""

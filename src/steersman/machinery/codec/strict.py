@@ -19,7 +19,7 @@ import orjson
 from msgspec import Struct, field
 
 from steersman.machinery.codec.derived_types import type_of
-from steersman.machinery.codec.go_types import GoType, members_of, struct
+from steersman.machinery.codec.go_types import STRING, GoType, members_of, struct
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
 from steersman.machinery.codec.json_tree import (
     JSONSyntaxError,
@@ -262,10 +262,9 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
         raise DecodeError(words_of(error)) from None
 
 
-_STRING = GoType("string", "string")
 _ANY = GoType("any", "interface {}")
 _MAP = GoType("map", "map[string]interface {}", element=_ANY)
-_STRINGS = GoType("list", "[]string", element=_STRING)
+_STRINGS = GoType("list", "[]string", element=STRING)
 
 
 class Reader:

@@ -17,7 +17,7 @@ _PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
 ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 """A percent sign that escapes nothing."""
 _SHORT: Final = 256
-_FEW_ESCAPES: Final = 64
+FEW_ESCAPES: Final = 64
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
 _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _HOST_INVALID: Final = re.compile(r"[\x00- #/?@\\^`{|}\x7f]")
@@ -226,7 +226,7 @@ def unescape(text: str) -> str:
     """Percent-decodes `text`; an escape that is none stays as it is."""
     if "%" not in text:
         return text
-    if text.count("%") <= _FEW_ESCAPES or not text.isascii() or has_bad_escape(text) or "\n" in text or "\r" in text:
+    if text.count("%") <= FEW_ESCAPES or not text.isascii() or has_bad_escape(text) or "\n" in text or "\r" in text:
         return unquote(text)
     # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
     return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")

@@ -17,7 +17,7 @@ MAX_OBJECTS: Final = 1 << 15
 MAX_VALUES: Final = 1 << 16
 """Values in one body: members of objects and items of lists."""
 
-_SURELY_SMALL: Final = 6_000
+SURELY_SMALL: Final = 6_000
 """Bytes of JSON that are not looked at: at most 2,000 of the dearest values."""
 _LARGE: Final = 64 << 10
 _MANY: Final = 1_000
@@ -30,7 +30,7 @@ _LARGE_PROTOBUF: Final = 4 << 10
 def is_large(data: bytes) -> bool:
     """Whether working on an object of this JSON may take longer than a turn of the loop should."""
     size = len(data)
-    return size > _SURELY_SMALL and (size > _LARGE or data.count(b",") > _MANY or data.count(b"{") > _MANY)
+    return size > SURELY_SMALL and (size > _LARGE or data.count(b",") > _MANY or data.count(b"{") > _MANY)
 
 
 def is_large_yaml(data: bytes) -> bool:

@@ -6,7 +6,7 @@ Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell 
 from steersman.machinery.managed_fields.applier import Applied, Applier
 from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_kind
 from steersman.machinery.managed_fields.comparison import same
-from steersman.machinery.managed_fields.filters import Filter, excluding
+from steersman.machinery.managed_fields.field_set import FieldSet, fields_at
 from steersman.machinery.managed_fields.internal_views import VIEWS
 from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
@@ -18,7 +18,6 @@ from steersman.machinery.managed_fields.plain import (
     plain_object,
 )
 from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
-from steersman.machinery.managed_fields.reset_fields import resets_of
 from steersman.machinery.managed_fields.scale import ReplicasPaths, to_parent, to_scale
 from steersman.machinery.managed_fields.schema import DEDUCED, Schema
 from steersman.machinery.managed_fields.tracker import Convert, FieldManager, OwnedKind, one_version_only
@@ -34,7 +33,7 @@ __all__ = [
     "Applier",
     "Convert",
     "FieldManager",
-    "Filter",
+    "FieldSet",
     "ManagedFieldsError",
     "OwnedKind",
     "ReplicasPaths",
@@ -49,13 +48,12 @@ __all__ = [
     "differing_dicts",
     "differing_metadata",
     "differing_structs",
-    "excluding",
+    "fields_at",
     "fits",
     "manager_name",
     "one_version_only",
     "plain_metadata",
     "plain_object",
-    "resets_of",
     "same",
     "schema_of_kind",
     "to_parent",

@@ -16,7 +16,7 @@ from steersman.machinery.errors.status import StatusError, bad_request, plain_in
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
 
 from .conflicts import ApplyConflicts
-from .field_set import FieldSet, difference, has, intersection, paths, set_of
+from .field_set import FieldSet, difference, has, intersection, paths, recursive_difference, set_of
 from .last_applied import KUBECTL, allowed_conflicts, last_applied, with_last_applied
 from .managers import (
     APPLY,
@@ -159,9 +159,9 @@ class Applier(Struct, frozen=True):
         merged: Plain = merge(schema.root, live, patch)
         last = managers.get(key)
         fields = field_set(schema.root, patch)
-        keep = self.fields.resets.get(api_version)
-        if keep is not None:
-            fields = keep(fields)
+        resets = self.fields.resets.get(api_version)
+        if resets is not None:
+            fields = recursive_difference(fields, resets)
         owned = strip_identity(fields)
         mine = Managed(owned, api_version, None)
         if last is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,25 +16,35 @@ from .openapi_schemas import OBJECT_PROPERTIES, SchemaBuilder
 from .schema import DEDUCED, Schema
 
 
-def _data(name: str) -> dict[str, Any]:
-    from importlib import resources  # slow to load
+class _Definitions(dict[str, Any]):
+    """OpenAPI definitions by name, each of which is decoded when it is looked up: most are never needed."""
 
-    text = resources.files(__package__).joinpath("data", name).read_bytes()
-    data: dict[str, Any] = msgspec.json.decode(text)
-    return data
+    def __getitem__(self, name: str) -> Any:
+        return msgspec.json.decode(super().__getitem__(name))
+
+
+class _Data(msgspec.Struct):
+    """A generated file: definitions in JSON, and the name of the definition of each kind."""
+
+    definitions: dict[str, msgspec.Raw]
+    kinds: dict[str, str]
+
+
+def _data(name: str) -> _Data:
+    return msgspec.json.decode(Path(__file__).with_name("data").joinpath(name).read_bytes(), type=_Data)
 
 
 @lru_cache(maxsize=1)
 def _builder() -> tuple[SchemaBuilder, dict[str, str]]:
     data = _data("definitions.json")
-    return SchemaBuilder(data["definitions"]), data["kinds"]
+    return SchemaBuilder(_Definitions(data.definitions)), data.kinds
 
 
 @lru_cache(maxsize=1)
 def _builder_on_request() -> tuple[SchemaBuilder, dict[str, str]]:
     """For the versions that --runtime-config turns on, which most servers never need."""
     more = _data("definitions_on_request.json")
-    return SchemaBuilder(_data("definitions.json")["definitions"] | more["definitions"]), more["kinds"]
+    return SchemaBuilder(_Definitions(_data("definitions.json").definitions | more.definitions)), more.kinds
 
 
 @lru_cache(maxsize=1024)

@@ -56,35 +56,43 @@ def _compare_maps(
             changed.update(kind.cover(new))
             del changed[SELF]
         return
-    if not new.keys() <= old.keys():
-        changed.update(kind.cover({name: item for name, item in new.items() if name not in old}))
-        del changed[SELF]
+    named, rest = kind.named, kind.element
     few, many = (old, new) if len(old) < len(new) else (new, old)
     for name in few:
-        if name in many:
-            before, item = old[name], new[name]
-            if before is item or is_same(before, item):
-                continue
-            element, child = kind.child(name)
-            if child is None or child.leaf:
-                changed[element] = LEAF
-            else:
-                _compare_values(child, before, item, element, changed, removed, is_same)
-    if not old.keys() <= new.keys():
-        removed.update(kind.cover({name: item for name, item in old.items() if name not in new}))
-        del removed[SELF]
-    if len(changed) > 1:
-        _sort_fields(changed)
-    if len(removed) > 1:
-        _sort_fields(removed)
+        if name not in many:
+            continue
+        before, item = old[name], new[name]
+        if before is item or is_same(before, item):
+            continue
+        child = named.get(name, rest)
+        element = "f:" + name
+        if child is None or child.leaf:
+            changed[element] = LEAF
+        elif before.__class__ is dict and item.__class__ is dict and child.kind.__class__ is MapType:
+            give_way()
+            inner_changed: dict[str, Any] = {}
+            inner_removed: dict[str, Any] = {}
+            _compare_maps(child.kind, before, item, inner_changed, inner_removed, is_same)
+            if inner_changed:
+                changed[element] = inner_changed
+            if inner_removed:
+                removed[element] = inner_removed
+        else:
+            _compare_values(child, before, item, element, changed, removed, is_same)
+    if len(changed) > 1 or not new.keys() <= old.keys():
+        _add_others(kind, new, old, changed)
+    if len(removed) > 1 or not old.keys() <= new.keys():
+        _add_others(kind, old, new, removed)
 
 
-def _sort_fields(node: dict[str, Any]) -> None:
-    ordered = sorted(node)
-    if ordered != list(node):
-        copy = {element: node[element] for element in ordered}
-        node.clear()
-        node.update(copy)
+def _add_others(kind: MapType, value: Any, other: Any, out: dict[str, Any]) -> None:
+    """Add the members that only `value` has to the fields of it that are in `out`, and sort these."""
+    out.update(kind.cover({name: item for name, item in value.items() if name not in other}))
+    out.pop(SELF, None)
+    if (ordered := sorted(out)) != list(out):
+        copy = {element: out[element] for element in ordered}
+        out.clear()
+        out.update(copy)
 
 
 def _sort_in_place(node: dict[str, Any]) -> None:
@@ -101,9 +109,9 @@ def _compare_values(
     give_way()
     inner_changed: dict[str, Any] = {}
     inner_removed: dict[str, Any] = {}
-    is_leaf = False
-    old_kind, new_kind = _granular(atom, old), _granular(atom, new)
-    kind = new_kind if new_kind is not None else old_kind
+    old_kind = atom.granular(old)
+    new_kind = old_kind if new.__class__ is old.__class__ else atom.granular(new)
+    kind = new_kind or old_kind
     if kind is None or not (old or new):
         is_leaf = True
     elif old_kind is not None and new_kind is not None and old_kind is not new_kind:
@@ -127,14 +135,6 @@ def _compare_values(
         changed[element] = inner_changed
     if inner_removed:
         removed[element] = inner_removed
-
-
-def _granular(atom: Atom, value: Any) -> MapType | ListType | None:
-    if type(value) is dict:
-        return atom.map if atom.map is not None and not atom.map.atomic else None
-    if type(value) is list:
-        return atom.list if atom.list is not None and not atom.list.atomic else None
-    return None
 
 
 def _compare_kinds(

@@ -33,6 +33,11 @@ def set_of(paths: Iterable[Iterable[str]]) -> FieldSet:
     return union_of(_one_path(path) for path in paths)
 
 
+def fields_at(*paths: str) -> FieldSet:
+    """The set of some named fields: `fields_at("status", "metadata/labels")`."""
+    return set_of(tuple("f:" + name for name in path.split("/")) for path in paths)
+
+
 def _one_path(path: Iterable[str]) -> FieldSet:
     node: Node = LEAF
     for element in reversed(tuple(path)):

@@ -1,14 +1,17 @@
-"""What the fields of a new object depend on, without its values: objects that are alike have the same.
+"""Outlines of new objects: their names and keys without their values, on which the fields that they set depend.
 
 Most objects that are created are made alike: what they set is worked out once for all that have the same outline.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
+from steersman.work.threads import give_way
+
 from .plain import Plain
-from .schema import Atom
+from .schema import Atom, Kind, ListType, MapType
 
 Outline = tuple[Any, ...]
 
@@ -37,8 +40,38 @@ class Outlines:
             for name in path:
                 found = found.get(name) if found.__class__ is dict else None
             out.append(found == value)
-        self._root.outline(plain, out)
-        return tuple(out) if len(out) <= _LONGEST else None
+        return outline(self._root, plain, out, most=_LONGEST)
+
+
+def outline(root: Kind, value: Any, out: list[Any] | None = None, *, most: int | None = None) -> Outline | None:
+    """Add the outline of a value to `out`, and return all as data; None if it has more than `most` parts.
+
+    Raises TypedError for items of lists that cannot be told apart.
+    """
+    out = [] if out is None else out
+    kinds = [root]
+    values = [value]
+    for kind, value in islice(zip(kinds, values, strict=False), most):  # both grow meanwhile
+        if value.__class__ is dict and kind.__class__ is MapType:
+            names = tuple(value)
+            out.append(names)
+            for name, _, _, below in (kind.shapes[names] or kind.shape(names))[1]:
+                kinds.append(below)
+                values.append(value[name])
+        elif value.__class__ is list and kind.__class__ is ListType:
+            give_way()
+            if most is not None and len(value) > most:
+                return None
+            out.append(tuple(kind.elements_of(value)))
+            if not kind.element.leaf:
+                kinds += [kind.element.kind] * len(value)
+                values += value
+        else:
+            out.append(value.__class__)
+            if kind.__class__ is Atom and (inner := kind.granular(value)) is not None:
+                kinds.append(inner)
+                values.append(value)
+    return tuple(out) if most is None or len(values) < most else None
 
 
 def weight_of(outline: Outline) -> int:

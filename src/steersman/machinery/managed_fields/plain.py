@@ -7,20 +7,16 @@ not owned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from .comparison import same
 
 Plain = dict[str, Any]
-
-
-def plain_value(value: Any) -> Any:
-    """`value` as data."""
-    return msgspec.to_builtins(value, enc_hook=_undecoded)
 
 
 def _undecoded(value: Any) -> Any:
@@ -30,12 +26,26 @@ def _undecoded(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not data of an object")
 
 
+plain_value: Final[Callable[[Any], Any]] = partial(msgspec.to_builtins, enc_hook=_undecoded)
+"""Returns a value as data."""
+
+
 def plain_object(obj: Any) -> Plain:
     """An object as data, without its managedFields."""
+    if isinstance(obj, msgspec.Struct):
+        return _plain_struct(obj)
     plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
+    return plain
+
+
+def _plain_struct(obj: Any) -> Plain:
+    metadata = obj.metadata
+    if metadata.managed_fields:  # whose sets would be decoded for nothing
+        obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
+    plain: Plain = plain_value(obj)
     return plain
 
 
@@ -51,19 +61,10 @@ def differing_metadata(old: Any, new: Any) -> tuple[Plain, Plain]:
     return _differing_structs(old, new, _METADATA)
 
 
-Member = tuple[str, str, Callable[[Any], bool]]
-
-
-def _always(value: Any) -> bool:
-    return True
-
-
-def _if_set(default: Any) -> Callable[[Any], bool]:
-    return lambda value: bool(value != default)
-
-
-def _if_filled(value: Any) -> bool:
-    return value is None or len(value) > 0
+_ALWAYS: Final = object()
+"""Stands for the default of a member that JSON has whatever its value."""
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+Member = tuple[str, str, object]
 
 
 class Members:
@@ -82,15 +83,13 @@ class Members:
 
 @lru_cache(maxsize=4096)
 def members(cls: Callable[..., msgspec.Struct]) -> Members:
-    """The members of a class: name, attribute, and whether JSON has it with a value."""
+    """Return the members of a class: name, attribute, and the value that JSON leaves out."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
-        present: Callable[[Any], bool] = _always
-        if each.default is not msgspec.NODEFAULT:
-            present = _if_set(each.default)
-        elif each.default_factory in (list, dict):
-            present = _if_filled
-        out.append((each.encode_name, each.name, present))
+        default = each.default
+        if default is msgspec.NODEFAULT:
+            default = each.default_factory() if each.default_factory in (list, dict) else _ALWAYS
+        out.append((each.encode_name, each.name, default))
     return Members(tuple(sorted(out, key=lambda member: member[0])))
 
 
@@ -113,7 +112,7 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     before: Plain = {}
     after: Plain = {}
     of_class = members(new.__class__)
-    for (name, attribute, present), a, b in zip(of_class.each, of_class.values(old), of_class.values(new), strict=True):
+    for (name, attribute, default), a, b in zip(of_class.each, of_class.values(old), of_class.values(new), strict=True):
         if a is b or a == b:
             continue
         below = _BELOW
@@ -124,10 +123,10 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
         if isinstance(a, msgspec.Struct) and type(a) is type(b):
             before[name], after[name] = _differing_structs(a, b, below)
             continue
-        if present(a):
-            before[name] = plain_value(a)
-        if present(b):
-            after[name] = plain_value(b)
+        if a != default:
+            before[name] = a if a.__class__ in _SCALARS else plain_value(a)
+        if b != default:
+            after[name] = b if b.__class__ in _SCALARS else plain_value(b)
     return before, after
 
 

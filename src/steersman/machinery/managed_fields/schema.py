@@ -7,7 +7,7 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.work.bounded_cache import BoundedCache
@@ -27,13 +27,9 @@ _REMEMBERED: Final = 1024
 """Characters in the names of a shape, or in the elements of a list, that is remembered: clients choose them."""
 _MAX_TEXTS: Final = 512
 _SHORT: Final = 128
-_FEW: Final = 16
-"""Items of a list that take no time worth giving way in between."""
 
 Cover = Callable[[Any], Node]
-Draw = Callable[[Any, list[Any]], None]
-"""Adds the outline of a value to that of what it is in."""
-Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover, Draw], ...]]
+Shape = tuple[dict[str, Any], "tuple[tuple[str, str, Cover, Kind], ...]"]
 """The node of a map by the names of its members, but for what is below some of them."""
 SetShape = tuple[dict[str, Any], dict[str, Any], "tuple[tuple[str, str, Atom, bool], ...]"]
 """The same of what a map sets, without and with itself; and of the members with more below: name, element, atom, and
@@ -44,13 +40,15 @@ Places = tuple[tuple[str, int], ...]
 class Atom:
     """What a value may be. `leaf` if it is owned as a whole, whatever it is."""
 
-    __slots__ = ("leaf", "list", "map", "scalar")
+    __slots__ = ("kind", "leaf", "list", "map", "scalar")
 
     def __init__(self, scalar: str = "", list: ListType | None = None, map: MapType | None = None) -> None:
         self.scalar = scalar
         self.list = list
         self.map = map
         self.leaf = False
+        self.kind: Kind = self
+        """The map or list that a value is; the atom itself where it may be either, or neither."""
         self.seal()
 
     def seal(self) -> None:
@@ -58,6 +56,16 @@ class Atom:
         granular_list = self.list is not None and not self.list.atomic
         granular_map = self.map is not None and not self.map.atomic
         self.leaf = not granular_list and not granular_map
+        self.kind = self if self.map and self.list else self.map or self.list or self
+
+    def granular(self, value: Any) -> MapType | ListType | None:
+        """Return the map or list that a value is, if its parts are owned one by one."""
+        kind: MapType | ListType | None = None
+        if value.__class__ is dict:
+            kind = self.map
+        elif value.__class__ is list:
+            kind = self.list
+        return None if kind is None or kind.atomic else kind
 
     def cover_function(self) -> Cover | None:
         """What makes the node of a value that is there or gone as a whole; None if that is a leaf, whatever it is."""
@@ -71,24 +79,8 @@ class Atom:
 
     def cover(self, value: Any) -> Node:
         """The node of a value that is there or gone as a whole, by what it is."""
-        if type(value) is dict and self.map is not None and not self.map.atomic:
-            return self.map.cover(value)
-        if type(value) is list and self.list is not None and not self.list.atomic:
-            return self.list.cover(value)
-        return LEAF
-
-    def outline_function(self) -> Draw:
-        """What adds the outline of a value, of which something may be owned in parts."""
-        kind = self.map or self.list
-        return self.outline if kind is None or (self.map and self.list) else kind.outline
-
-    def outline(self, value: Any, out: list[Any]) -> None:
-        """Adds the outline of a value, by what it is."""
-        out.append(value.__class__)
-        if value.__class__ is dict and self.map is not None and not self.map.atomic:
-            self.map.outline(value, out)
-        elif value.__class__ is list and self.list is not None and not self.list.atomic:
-            self.list.outline(value, out)
+        kind = self.granular(value)
+        return LEAF if kind is None else kind.cover(value)
 
     def fields(self, value: Any, *, member: bool = False) -> Node | None:
         """The node of what a value sets; None if that is nothing. See `typed_value.field_set`.
@@ -119,13 +111,14 @@ class Atom:
 class MapType:
     """A struct or a map: atoms of its named fields, and of what has another name (None: nothing may)."""
 
-    __slots__ = ("_set_shapes", "_shapes", "atomic", "element", "named")
+    __slots__ = ("_set_shapes", "atomic", "element", "named", "shapes")
 
     def __init__(self, named: Mapping[str, Atom], element: Atom | None, *, atomic: bool = False) -> None:
         self.named = named
         self.element = element
         self.atomic = atomic
-        self._shapes: BoundedCache[tuple[str, ...], Shape] = BoundedCache(_MAX_SHAPES)
+        self.shapes: BoundedCache[tuple[str, ...], Shape] = BoundedCache(_MAX_SHAPES)
+        """Shapes that are known, by the names of the members."""
         self._set_shapes: BoundedCache[tuple[str, ...], SetShape] = BoundedCache(_MAX_SHAPES)
 
     def child(self, name: str) -> tuple[str, Atom | None]:
@@ -177,10 +170,7 @@ class MapType:
         if not value or type(value) is not dict:
             return LEAF
         names = tuple(value)
-        shape = self._shapes[names]
-        if shape is None:
-            shape = self._shape(names)
-        node, inner = shape
+        node, inner = self.shapes[names] or self.shape(names)
         if not inner:
             return node
         out = dict(node)
@@ -188,35 +178,19 @@ class MapType:
             out[element] = cover(value[name])
         return out
 
-    def outline(self, value: Any, out: list[Any]) -> None:
-        """Adds what `cover` depends on of a value: the names of its members, and the outlines of those with parts."""
-        self.outlines((value,), out)
-
-    def outlines(self, values: Iterable[Any], out: list[Any]) -> None:
-        """The same for several values."""
-        shapes = self._shapes
-        for value in values:
-            if not value or value.__class__ is not dict:
-                out.append(value.__class__)
-                continue
-            names = tuple(value)
-            out.append(names)
-            shape = shapes[names] or self._shape(names)
-            for name, _, _, draw in shape[1]:
-                draw(value[name], out)
-
-    def _shape(self, names: tuple[str, ...]) -> Shape:
+    def shape(self, names: tuple[str, ...]) -> Shape:
+        """Work out the shape of maps with members of these names."""
         node: dict[str, Any] = {SELF: LEAF}
-        inner: list[tuple[str, str, Cover, Draw]] = []
+        inner: list[tuple[str, str, Cover, Kind]] = []
         for name in sorted(names):
             element, child = self.child(name)
             node[element] = LEAF
             cover = None if child is None else child.cover_function()
             if cover is not None and child is not None:
-                inner.append((name, element, cover, child.outline_function()))
+                inner.append((name, element, cover, child.kind))
         shape = (node, tuple(inner))
         if sum(map(len, names)) <= _REMEMBERED:
-            self._shapes.keep(names, shape)
+            self.shapes.keep(names, shape)
         return shape
 
 
@@ -251,11 +225,10 @@ class ListType:
             return [value_text(item) for item in items]
         known, keyed = self._known, self._keyed
         try:
-            if len(self._names) == 1:
-                (name,) = self._names
-                return [known[(item.get(name),)] or keyed(item) for item in items]
-            names = self._names
-            return [known[tuple([item.get(name) for name in names])] or keyed(item) for item in items]
+            out: list[str] = []
+            for item in items:
+                out.append(known[tuple(map(item.get, self._names))] or keyed(item))
+            return out
         except (AttributeError, TypeError):
             # An item that is no object, or a key that is no scalar.
             return [keyed(item) for item in items]
@@ -302,22 +275,6 @@ class ListType:
             out[element] = LEAF if cover is None or index < 0 else cover(value[index])
         return out
 
-    def outline(self, value: Any, out: list[Any]) -> None:
-        """Adds what `cover` depends on of a value: its elements, and the outlines of the items. Raises TypedError."""
-        if not value or value.__class__ is not list:
-            out.append(value.__class__)
-            return
-        out.append(tuple(self.elements_of(value)))
-        element = self.element
-        if element.leaf:
-            return
-        items = paced(value) if len(value) > _FEW else value
-        if element.map is not None and element.list is None:
-            element.map.outlines(items, out)
-        else:
-            for item in items:
-                element.outline(item, out)
-
     def fields(self, value: Any, *, member: bool) -> Node | None:
         """The node of what a list sets, as `Atom.fields`: all its items. Those that cannot be told apart are one."""
         if not value or type(value) is not list:
@@ -341,6 +298,10 @@ class ListType:
         if sum(map(len, elements)) <= _REMEMBERED:
             self._places.keep(elements, places)
         return places
+
+
+Kind = MapType | ListType | Atom
+"""A map or a list, or an atom that may be either."""
 
 
 class Schema:

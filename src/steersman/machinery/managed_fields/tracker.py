@@ -21,9 +21,8 @@ from steersman.work.bounded_cache import BoundedCache
 
 from .changes import Changes, before
 from .comparison import Comparison, Same, compare, same
-from .field_set import FieldSet, difference, union
+from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
-from .filters import Filter
 from .managers import (
     FIELDS_V1,
     FORGET_ALL,
@@ -108,12 +107,16 @@ class FieldManager:
 
     kind: OwnedKind
     subresource: str = ""
-    resets: Mapping[str, Filter] = field(default_factory=dict)
+    resets: Mapping[str, FieldSet] = field(default_factory=dict)
     convert: Convert = one_version_only
     view: Callable[[Any], Any] | None = None
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
     api_version: str = field(init=False)
     """The version written in."""
+    schema: Schema = field(init=False, compare=False)
+    """The schema of that version."""
+    is_same: Same = field(init=False, compare=False)
+    """The comparison of two values in objects of the kind."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=remembered, compare=False
@@ -123,7 +126,9 @@ class FieldManager:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
-        object.__setattr__(self, "_outlines", Outlines(self.kind.schema.root, self.kind.empty))
+        object.__setattr__(self, "schema", self.kind.schema)
+        object.__setattr__(self, "is_same", same if self.kind.is_open else eq)
+        object.__setattr__(self, "_outlines", Outlines(self.schema.root, self.kind.empty))
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -178,7 +183,7 @@ class FieldManager:
             new = new if self.view is None else self.view(new)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         try:
-            comparison = self.compare(*self._differing(old, new))
+            comparison = self.compare(*_differing(self.kind, old, new))
             state = before(entries, key, comparison)
             known = self._changes.after(state, entries, time)
             if known is not None:
@@ -215,7 +220,7 @@ class FieldManager:
 
     def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
         """One manager for all that is in `new` and not in `old`. Raises TypedError."""
-        taken = strip_identity(self.compare(*self._differing(old, new)).changed)
+        taken = strip_identity(self.compare(*_differing(self.kind, old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         return {key: Managed(taken, self.api_version, time)} if taken else {}
 
@@ -231,32 +236,23 @@ class FieldManager:
         cap_update_managers(managers)
         return managers
 
-    @property
-    def schema(self) -> Schema:
-        """That of the version written in."""
-        return self.kind.schema
-
-    @property
-    def is_same(self) -> Same:
-        """How two values in objects of the kind are compared."""
-        return same if self.kind.is_open else eq
-
     def owned(self, obj: Any) -> Plain:
         """An object as data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
-
-    def _differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
-        return _differing(self.kind, old, new)
 
     def compare(self, old: Plain, new: Plain) -> Comparison:
         """What is different in `new`, without what the strategy resets. Raises TypedError."""
         return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
-        keep = self.resets.get(api_version)
-        if keep is None:
+        resets = self.resets.get(api_version)
+        if resets is None or (
+            resets.keys().isdisjoint(comparison.changed) and resets.keys().isdisjoint(comparison.removed)
+        ):
             return comparison
-        return Comparison(keep(comparison.changed), keep(comparison.removed))
+        return Comparison(
+            recursive_difference(comparison.changed, resets), recursive_difference(comparison.removed, resets)
+        )
 
     def reconciled(self, managers: Managers, live: Any) -> Managers:
         """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
@@ -277,7 +273,7 @@ class FieldManager:
     ) -> dict[str, Comparison | None]:
         """What changed by each version that a manager wrote in; None for a version there is not any more."""
         found: dict[str, Comparison | None] = {
-            self.api_version: self.compare(*self._differing(old, new)) if own is None else own
+            self.api_version: self.compare(*_differing(self.kind, old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version

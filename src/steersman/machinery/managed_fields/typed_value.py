@@ -9,6 +9,7 @@ from steersman.machinery.errors.go_print import GoValue, go_source, go_type, go_
 from steersman.work.threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
+from .outline import outline
 from .path_elements import SELF, display
 from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType, Schema
 from .typed_error import TypedError
@@ -30,27 +31,10 @@ def fits(schema: Schema, value: Any) -> bool:
 
 def validate_lists(atom: Atom, value: Any) -> None:
     """The same for what fits as far as its class goes: only items that cannot be told apart may be wrong."""
-    if not _lists_fit(atom, value):
+    try:
+        outline(atom.kind, value)
+    except TypedError:
         validate(atom, value, allow_duplicates=True)
-
-
-def _lists_fit(atom: Atom, value: Any) -> bool:
-    if type(value) is dict and atom.map is not None:
-        named, rest = atom.map.named, atom.map.element
-        if not named and (rest is None or rest.leaf):
-            return True
-        for name, item in value.items():
-            child = named.get(name, rest)
-            if child is not None and not child.leaf and not _lists_fit(child, item):
-                return False
-    elif type(value) is list and atom.list is not None and not atom.list.atomic:
-        try:
-            atom.list.elements_of(value)
-        except TypedError:
-            return False
-        child = atom.list.element
-        return child.leaf or all(_lists_fit(child, item) for item in paced(value))
-    return True
 
 
 Found = Iterator[tuple[str, str]]

@@ -278,16 +278,15 @@ def is_dns1035_label(value: str) -> list[str]:
     return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
 
 
-# Every write asks about every label and annotation, and nearly all have been seen before. Bounded in number, and in
-# length by the rules themselves.
+# Every write asks about the keys of all labels and annotations, and nearly all have been seen before. Bounded in
+# number, and in length by the rules themselves.
 _KNOWN: Final = 4096
 _known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
-_known_label_values: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
 
 
 def is_qualified_name(value: str) -> list[str]:
     """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
-    if _known_keys.has(value):
+    if value in _known_keys or _known_keys.has(value):
         return []
     errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
     if not errors:
@@ -300,9 +299,9 @@ def are_known_qualified_names(values: Iterable[str]) -> bool:
     return _known_keys.issuperset(values)
 
 
-def are_known_labels(labels: Mapping[str, str]) -> bool:
-    """Whether all keys and values have been found right before; if not, the rules for each of them tell."""
-    return _known_keys.issuperset(labels) and _known_label_values.issuperset(labels.values())
+def are_usual_labels(labels: Mapping[str, str]) -> bool:
+    """Return True if all keys have been found right before, and all values are; if not, the rules for each tell."""
+    return _known_keys.issuperset(labels) and all(map(_is_usual_name, filter(None, labels.values())))
 
 
 def _qualified_name_errors(value: str) -> list[str]:
@@ -334,15 +333,8 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 def is_valid_label_value(value: str) -> list[str]:
     """The value of a label."""
-    if _known_label_values.has(value):
+    if not value or _is_usual_name(value):
         return []
-    errors = [] if _is_usual_name(value) else _label_value_errors(value)
-    if not errors:
-        _known_label_values.keep(value)
-    return errors
-
-
-def _label_value_errors(value: str) -> list[str]:
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
     errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
     if not _is_label_value(value):

@@ -28,15 +28,11 @@ def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -
             yield field.invalid(path[index] / "operation", entry.operation, "must be `Apply` or `Update`")
         if entry.fields_type and entry.fields_type != "FieldsV1":
             yield field.invalid(path[index] / "fieldsType", entry.fields_type, "must be `FieldsV1`")
-        if not _is_plain(entry.manager):
-            yield from validate_field_manager(entry.manager, path[index] / "manager")
+        manager = entry.manager
+        if not (manager.isascii() and manager.isprintable()) or len(manager) > FIELD_MANAGER_MAX_LENGTH:
+            yield from validate_field_manager(manager, path[index] / "manager")
         if entry.subresource and byte_length(entry.subresource) > MAX_SUBRESOURCE_NAME_LENGTH:
             yield field.too_long(path[index] / "subresource", MAX_SUBRESOURCE_NAME_LENGTH)
-
-
-def _is_plain(manager: str) -> bool:
-    """Whether a field manager's name is fine beyond doubt, as nearly all are."""
-    return len(manager) <= FIELD_MANAGER_MAX_LENGTH and manager.isascii() and manager.isprintable()
 
 
 def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:

@@ -14,8 +14,8 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, quote
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import (
-    are_known_labels,
     are_known_qualified_names,
+    are_usual_labels,
     is_dns1035_label,
     is_dns1123_label,
     is_dns1123_subdomain,
@@ -79,6 +79,8 @@ validate_service_account_name: Final = name_is_dns_subdomain
 
 def name_is_path_segment(name: str, prefix: bool) -> list[str]:
     """A name that may hold all but what a URL's path cannot: for roles and bindings, for instance."""
+    if "/" not in name and "%" not in name and name not in (".", ".."):
+        return []
     return is_path_segment_prefix(name) if prefix else is_path_segment_name(name)
 
 
@@ -106,7 +108,7 @@ def validate_object_meta(
         yield field.forbidden(path / "namespace", "not allowed on this type")
     if meta.generation < 0:
         yield from validate_nonnegative(meta.generation, path / "generation")
-    if not are_known_labels(meta.labels):
+    if not are_usual_labels(meta.labels):
         yield from validate_labels(meta.labels, path / "labels")
     if meta.annotations:
         yield from validate_annotations(meta.annotations, path / "annotations")
@@ -158,7 +160,7 @@ def validate_object_meta_update(
                 yield field.invalid(path / name, value, FIELD_IMMUTABLE)
     if is_valid:
         return
-    if not are_known_labels(new.labels):
+    if not are_usual_labels(new.labels):
         yield from validate_labels(new.labels, path / "labels")
     if new.annotations:
         yield from validate_annotations(new.annotations, path / "annotations")

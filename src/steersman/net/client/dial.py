@@ -115,6 +115,12 @@ class Dialed(Received):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = UpgradedConnection(self._transport, self._loop, False)
 
+    @property
+    def upgraded(self) -> UpgradedConnection:
+        """The connection, once it is made."""
+        assert self.connection is not None
+        return self.connection
+
     async def before_tls(self, say: BeforeTLS) -> None:
         """Has something said before TLS begins. Raises what that raises."""
         assert self.connection is not None
@@ -242,6 +248,19 @@ async def dial(
             assert protocol.connection is not None
             return protocol.connection
     raise failure or DialError(f"dial tcp: lookup {host}: no such host")
+
+
+async def dial_unix(path: str) -> Dialed:
+    """Connect to a Unix socket; a path that begins with `@` is a name in Linux' abstract namespace. Raises DialError."""
+    loop = asyncio.get_running_loop()
+    with told_as_go(f"unix {path}", ""), contextlib.ExitStack() as failed:
+        sock = failed.enter_context(socket.socket(socket.AF_UNIX))
+        sock.setblocking(False)
+        async with asyncio.timeout(DIAL_TIMEOUT):
+            await loop.sock_connect(sock, f"\0{path[1:]}" if path.startswith("@") else path)
+            _, protocol = await loop.create_unix_connection(lambda: Dialed(loop), sock=sock)
+        failed.pop_all()
+    return protocol
 
 
 def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -> UpgradedConnection:

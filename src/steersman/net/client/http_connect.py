@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, Protocol
 
-from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, host_port, resolve, told_as_go
-from steersman.net.client.http1 import request_head
-from steersman.net.client.tunnel import read_head
+from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, dial_unix, host_port, resolve, told_as_go
+from steersman.net.client.tunnel import ask_connect
 from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
 
@@ -88,12 +87,10 @@ class HTTPConnect:
 
     async def _connected(self) -> Dialed:
         """A connection to the proxy. Raises DialError."""
-        loop, proxy = asyncio.get_running_loop(), self._proxy
+        proxy = self._proxy
         if isinstance(proxy, SocketProxy):
-            with told_as_go(f"unix {proxy.address}", ""):
-                async with asyncio.timeout(DIAL_TIMEOUT):
-                    _, dialed = await loop.create_unix_connection(lambda: Dialed(loop), proxy.address)
-            return dialed
+            return await dial_unix(proxy.address)
+        loop = asyncio.get_running_loop()
         try:
             addresses = await resolve(proxy.host)
         except DialError as error:
@@ -115,12 +112,10 @@ class HTTPConnect:
         """Asks for a way to `target`. Raises DialError."""
         via = self._proxy.address
         try:
-            await connection.write(request_head("CONNECT", target, [("Host", _OWN_HOST)]))
-            head = await read_head(connection)
+            status = await ask_connect(connection, target, [("Host", _OWN_HOST)])
         except (DialError, ConnectionResetError, ValueError) as error:
             why = "unexpected EOF" if str(error) == "EOF" or isinstance(error, ConnectionResetError) else error
             raise DialError(f"reading HTTP response from CONNECT to {target} via proxy {via} failed: {why}") from None
-        _, _, status = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
         code = status.partition(" ")[0]
         if code != "200":
             raise DialError(f"proxy error from {via} while dialing {target}, code {code}: {status}")

@@ -94,7 +94,7 @@ class KeptConnections:
             return False
         self._multiplexes = True
         try:
-            shared = Http2Connection(connection, self._has_room, self._is_gone)
+            shared = Http2Connection(connection, self._is_gone, self._has_room)
         except ConnectionResetError:
             raise BadAnswer("unexpected EOF") from None
         if shared.can_take:

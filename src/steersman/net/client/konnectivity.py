@@ -12,15 +12,14 @@ import socket
 import ssl
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any, Final
-
-import grpc
-import grpc.aio
+from typing import Final
 
 from steersman.net import protobuf_fields as proto
+from steersman.net.client import grpc
 from steersman.net.client.dial import Dialed, DialError, host_port, told_as_go
+from steersman.net.client.grpc import CallError, Exchange
 from steersman.net.client.http_connect import TunnelEvents
-from steersman.net.unix_rpc import OPTIONS, unix_target
+from steersman.net.client.unix_rpc import LARGEST_MESSAGE, UnixChannel
 from steersman.net.upgrade import UpgradedConnection
 
 METHOD: Final = "/ProxyService/Proxy"
@@ -93,33 +92,24 @@ class _Tunnel:
     """One stream to the proxy, for one connection."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._channel = grpc.aio.insecure_channel(unix_target(path), options=OPTIONS)
-        self._stream: Any = None
-        """A grpc.aio.StreamStreamCall, of which the library knows no type for bytes."""
+        self._channel = UnixChannel(path)
+        self._stream: Exchange
         self._id = 0
 
     async def connect(self) -> None:
-        """Waits for the proxy. Raises DialError."""
+        """Wait for the proxy, and begin the stream. Raises DialError."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                await self._channel.channel_ready()
+                connection = await self._channel.connected()
         except TimeoutError:
-            why = await self._why_not()
+            why = self._channel.failure
             raise DialError(
                 f'context deadline exceeded: connection error: desc = "transport: error while dialing: {why}"'
             ) from None
-        self._stream = self._channel.stream_stream(METHOD)()
-
-    async def _why_not(self) -> str:
         try:
-            with told_as_go(f"unix {self._path}", ""):
-                async with asyncio.timeout(1):
-                    transport, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._path)
-        except DialError as error:
-            return str(error)
-        transport.close()
-        return f"dial unix {self._path}: i/o timeout"
+            self._stream = Exchange(connection, grpc.head("localhost", METHOD), most=LARGEST_MESSAGE)
+        except CallError:
+            raise DialError("tunnel closed") from None
 
     async def dial(self, target: str) -> None:
         """Has the proxy connect to `target`. Raises DialError."""
@@ -129,7 +119,7 @@ class _Tunnel:
                 await self._stream.write(packet(DIAL_REQUEST, (1, "tcp"), (2, target), (3, number)))
                 while True:
                     data = await self._stream.read()
-                    if data is grpc.aio.EOF:
+                    if data is None:
                         raise DialError("tunnel closed")
                     kind, content = read_packet(data)
                     if kind == DIAL_CLOSE:
@@ -145,7 +135,7 @@ class _Tunnel:
         except TimeoutError:
             await self._last(packet(DIAL_CLOSE, (1, number)))
             raise DialError("dial timeout, backstop") from None
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, proto.FieldsError):
+        except (CallError, proto.FieldsError):
             raise DialError("tunnel closed") from None
 
     async def carry(self, far: UpgradedConnection) -> None:
@@ -168,18 +158,18 @@ class _Tunnel:
         try:
             while data := await far.read():
                 await self._stream.write(packet(DATA, (1, self._id), (3, data)))
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        except CallError:
             return  # the proxy has gone
 
     async def _inward(self, far: UpgradedConnection) -> None:
         try:
-            while (data := await self._stream.read()) is not grpc.aio.EOF:
+            while (data := await self._stream.read()) is not None:
                 kind, content = read_packet(data)
                 if kind == CLOSE_RESPONSE:
                     return
                 if kind == DATA and proto.number_of(content, 1) == self._id:
                     await far.write(proto.bytes_of(content, 3))
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, proto.FieldsError, ConnectionResetError):
+        except (CallError, proto.FieldsError, ConnectionResetError):
             return  # one of both sides has gone
 
     async def _last(self, data: bytes) -> None:
@@ -187,7 +177,7 @@ class _Tunnel:
         try:
             async with asyncio.timeout(1):
                 await self._stream.write(data)
-        except (TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        except (TimeoutError, CallError):
             return
 
     async def close(self) -> None:

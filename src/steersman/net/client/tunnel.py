@@ -57,21 +57,22 @@ async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded)
     headers = [("Host", target), *authorization(proxy)]
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            await connection.write(request_head("CONNECT", target, headers))
-            head = await read_head(connection)
+            status = await ask_connect(connection, target, headers)
     except TimeoutError:
         raise DialError("net/http: timeout awaiting the proxy's answer to CONNECT") from None
     except ConnectionResetError:
         raise DialError("EOF") from None
-    status_line = head.partition(b"\r\n")[0].decode("latin-1")
-    _, _, status = status_line.partition(" ")
     code, _, reason = status.partition(" ")
     if code != "200":
         raise DialError(reason or f"unknown status code {code}")
 
 
-async def read_head(connection: Upgraded) -> bytes:
-    """The head of the proxy's answer, with nothing behind it. Raises DialError."""
+async def ask_connect(connection: Upgraded, target: str, headers: list[tuple[str, str]]) -> str:
+    """Ask a proxy for a way to `target`; return the code and reason of its answer.
+
+    Raises DialError for an answer that is none, or that something follows, and ConnectionResetError.
+    """
+    await connection.write(request_head("CONNECT", target, headers))
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         data = await connection.read()
@@ -80,4 +81,4 @@ async def read_head(connection: Upgraded) -> bytes:
         head += data
         if len(head) > _MOST_HEAD_BYTES or b"\r\n\r\n" in head[:-4]:
             raise DialError("malformed answer of the proxy to CONNECT")
-    return head
+    return head.partition(b"\r\n")[0].decode("latin-1").partition(" ")[2]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, Receiver, peer_of
+from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, Receiver
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.exchange import Http1Exchange
 from steersman.net.http1.head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
-from steersman.net.message import Headers, Peer, Request, Response
+from steersman.net.message import Headers, Request, Response
 from steersman.net.upgrade import UpgradedConnection
 
 _MAX_HELD: Final = 64 << 10
@@ -30,18 +29,13 @@ class Http1Connection(Receiver):
         "_after_post",
         "_at",
         "_body",
-        "_closing_since",
         "_current",
-        "_deaf",
         "_discarded",
         "_heads",
         "_input",
-        "_later",
         "_leaving_since",
         "_line_checked",
         "_paused",
-        "_peer",
-        "_put_off",
         "_reading",
         "_searched",
         "_served",
@@ -50,10 +44,10 @@ class Http1Connection(Receiver):
         "_waiting_since",
         "_working",
     )
+    protocol = "http/1.1"
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._peer = Peer()
         self._heads = HeadReader(core.limits.max_header_count)
         self._input: bytes | bytearray = b""
         """What has come; up to `_at` it has been used."""
@@ -71,14 +65,8 @@ class Http1Connection(Receiver):
         """The same, before its handler has been started."""
         self._upgraded: UpgradedConnection | None = None
         self._working = False
-        self._later = False
-        """Goes on with what has come in a later turn."""
-        self._put_off = False
-        """The same for what has come in a turn that had no time for it."""
         self._paused = False
         self._discarded = 0
-        self._deaf = False
-        self._closing_since: float | None = None
         self._leaving_since: float | None = None
         """Since when the answer is complete, as far as has been seen, but has not left."""
         self._waiting_since = core.loop.time()
@@ -87,34 +75,19 @@ class Http1Connection(Receiver):
 
     # asyncio.Protocol
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Registers the connection."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
-        self._peer = peer_of(transport)
-        self.core.connections.add(self)
-        self.core.counters.open["http/1.1"] += 1
-
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cuts off what is in flight, now or soon."""
-        self._lost = self._deaf = True
-        self.core.remove(self)
-        self.core.counters.open["http/1.1"] -= 1
-        if self._upgraded is not None:
-            self._upgraded.lost()
-            self._current = None
-        elif self.core.turns.spent():
-            self.core.losses.later(self)
-        else:
-            self.dropped()
+        super().connection_lost(exc)
         self.out.clear()
         self._unsent.clear()
         self._forget_input()
-        self._transport = CLOSED
 
     def dropped(self) -> None:
         """Cuts off what is in flight, as nobody is there any more."""
-        self._drop("the client has gone")
+        if self._upgraded is not None:
+            self._upgraded.lost()
+            self._current = None
+        else:
+            self._drop("the client has gone")
 
     def eof_received(self) -> bool:
         """The client will send no more: as in Go, it is taken to have gone. A taken-over connection may go on."""
@@ -307,7 +280,7 @@ class Http1Connection(Receiver):
         except MalformedChunks as error:
             self._break_off(exchange, str(error))
             return self._waiting is not None
-        if exchange.done or exchange.held is not None:
+        if exchange.closed or exchange.held is not None:
             self._discarded += self._at - before
             if self._discarded > self.core.limits.max_discard:
                 self._close_after(exchange)
@@ -333,7 +306,7 @@ class Http1Connection(Receiver):
         self._deaf = True
         self._end_of_body()
         exchange.keep_alive = False
-        if exchange.done or exchange.held is not None:
+        if exchange.closed or exchange.held is not None:
             self._close_after(exchange)
         else:
             cast(IncomingBody, exchange.body).fail(reason)
@@ -394,7 +367,7 @@ class Http1Connection(Receiver):
             return False
         self._waiting = None
         task = self.core.start(exchange)
-        if task is not None and not exchange.done:
+        if task is not None and not exchange.closed:
             exchange.task = task
         return True
 
@@ -408,7 +381,7 @@ class Http1Connection(Receiver):
 
     def finish(self, exchange: Http1Exchange) -> None:
         """Called when all of a response has been handed over."""
-        if exchange.done:
+        if exchange.closed:
             return
         exchange.close(None)
         if self.piece != BATCH:
@@ -429,10 +402,11 @@ class Http1Connection(Receiver):
         exchange = self._current
         out = self.out
         if exchange is not None and exchange.pending and not self.blocked:
-            exchange.take(out, BATCH)
+            exchange.move(out, BATCH)
+            exchange.wake_writers()
         if out or self._unsent:
             self._send(out)
-        if exchange is not None and exchange.responded and not exchange.done:
+        if exchange is not None and exchange.responded and not exchange.closed:
             if exchange.pending or self._unsent:
                 if not self.blocked:
                     self.schedule()
@@ -515,23 +489,9 @@ class Http1Connection(Receiver):
         else:
             self._close()
 
-    def _close(self) -> None:
-        if not self._lost:
-            self._send_rest()
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Closes at once."""
-        if not self._lost:
-            self._transport.abort()
-
-    def check(self, now: float) -> None:
-        """Closes the connection if it has been idle, or in the middle of a head, for too long."""
+    def _check_waits(self, now: float) -> None:
         limits = self.core.limits
-        if self._closing_since is not None:
-            if now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
-                self.abort()
-        elif self._current is not None and self._current.ended:
+        if self._current is not None and self._current.ended:
             if self._leaving_since is None:
                 self._leaving_since = now
             elif now - self._leaving_since > limits.send_timeout:

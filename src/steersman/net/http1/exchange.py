@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, cast
 
+from steersman.net import outgoing
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
-from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
+from steersman.net.connection import is_pushed, notify_closed
+from steersman.net.message import Request, Response, Stream, Upgraded
+from steersman.net.outgoing import LITTLE, MANY_PIECES, OutgoingAnswer
 from steersman.net.upgrade import UpgradedConnection
-
-_LITTLE: Final = 64 << 10
-_MANY_PIECES: Final = 2048
-
 
 _PHRASES: Final = {
     100: "Continue",
@@ -92,19 +88,8 @@ def field(name: str, value: str) -> bytes:
     return f"{'-'.join(word.capitalize() for word in name.split('-'))}: {value}\r\n".encode()
 
 
-class Carrier(Protocol):
-    """The connection of an exchange, as the exchange uses it; see `Receiver` for the rest."""
-
-    core: Core
-    out: list[bytes]
-    scheduled: bool
-    blocked: bool
-
-    def schedule(self) -> None: ...
-
-    def sends_stream(self) -> None: ...
-
-    def flush(self) -> None: ...
+class Carrier(outgoing.Carrier, Protocol):
+    """The connection of an exchange, as the exchange uses it."""
 
     def hold(self, exchange: Http1Exchange) -> None:
         """Holds an answer back until what is left of a body in chunks has come, or too much, or for a moment."""
@@ -123,73 +108,30 @@ class Carrier(Protocol):
         ...
 
 
-class Http1Exchange:
+class Http1Exchange(OutgoingAnswer):
     """A request, and its response's `BodyWriter`."""
 
-    __slots__ = (
-        "_chunked",
-        "_drain_waiters",
-        "_no_body",
-        "_offset",
-        "_sink",
-        "body",
-        "buffered",
-        "cancelled",
-        "connection",
-        "done",
-        "ended",
-        "held",
-        "keep_alive",
-        "old",
-        "pending",
-        "request",
-        "responded",
-        "task",
-        "upgradable",
-        "wants_continue",
-    )
+    __slots__ = ("_chunked", "connection", "held", "keep_alive", "old", "upgradable")
 
     def __init__(self, connection: Carrier, request: Request, body: IncomingBody | EmptyBody) -> None:
+        super().__init__(connection.core.loop, body)
         self.connection = connection
         self.request = request
-        self.body = body
-        self.task: asyncio.Task[None] | None = None
         self.keep_alive = True
         self.old = False
         """HTTP/1.0: no chunks, and connections are kept only if asked for."""
         self.upgradable = False
-        self.wants_continue = False
-        self.responded = False
         self.held: Response | None = None
         """An answer that waits until it is known whether the connection is kept."""
-        self.ended = False
-        self.done = False
-        """Everything has been handed over, or nobody wants it any more."""
-        self.cancelled = False
-        self.pending: deque[bytes] = deque()
-        self.buffered = 0
-        self._offset = 0
         self._chunked = False
         self._no_body = request.method == "HEAD"
-        self._sink: Stream | None = None
-        self._drain_waiters: list[asyncio.Future[None]] = []
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more can be written."""
-        return self.ended or self.done
-
-    @property
-    def closed(self) -> bool:
-        """Whether everything has been handed over, or nobody wants it any more."""
-        return self.done
 
     # The response
 
     def respond(self, response: Response) -> None:
         """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
         body, status = response.body, response.status
-        if self.done or self.responded or self.held is not None:
+        if self.closed or self.responded or self.held is not None:
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
             return
@@ -247,7 +189,7 @@ class Http1Exchange:
             self.connection.finish(self)
         elif pieces is not None:
             self.ended = True
-            if size <= _LITTLE and not self.connection.blocked:
+            if size <= LITTLE and not self.connection.blocked:
                 self.connection.out.extend(pieces)
                 self.connection.finish(self)
             else:
@@ -283,7 +225,7 @@ class Http1Exchange:
     def release(self, *, keep: bool) -> None:
         """Sends the answer that was held back, if the client is still there: the connection is kept or closed."""
         response, self.held = self.held, None
-        if response is not None and not self.done:
+        if response is not None and not self.closed:
             self.keep_alive = keep
             self.respond(response)
 
@@ -304,12 +246,12 @@ class Http1Exchange:
         try:
             await take_over(upgraded)
         finally:
-            self.ended = self.done = True
+            self.ended = self.closed = True
             upgraded.close()
 
     def send_continue(self) -> None:
         """100 Continue, when the handler waits for a body that the client holds back."""
-        if self.wants_continue and not self.responded and not self.done:
+        if self.wants_continue and not self.responded and not self.closed:
             self.wants_continue = False
             self.connection.out.append(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.connection.schedule()
@@ -319,10 +261,10 @@ class Http1Exchange:
     def write(self, data: bytes) -> None:
         """Queues a piece of the body."""
         size = len(data)
-        if self.ended or self.done or not size:
+        if self.ended or self.closed or not size:
             return
         connection = self.connection
-        if size > _LITTLE or self.pending or connection.blocked:
+        if size > LITTLE or self.pending or connection.blocked:
             if self._chunked:
                 self._hold(b"%x\r\n" % size, data, b"\r\n")
             else:
@@ -335,12 +277,12 @@ class Http1Exchange:
             out.append(data)
         if not connection.scheduled:
             connection.schedule()
-        elif len(out) > _MANY_PIECES:
+        elif len(out) > MANY_PIECES:
             connection.flush()
 
     def end(self) -> None:
         """Ends the body."""
-        if self.ended or self.done:
+        if self.ended or self.closed:
             return
         self.ended = True
         last = b"0\r\n\r\n" if self._chunked else b""
@@ -360,62 +302,5 @@ class Http1Exchange:
 
     def abort(self) -> None:
         """Closes the connection without a proper end, so that the client sees the response was cut off."""
-        if not self.done:
+        if not self.closed:
             self.connection.cut_off()
-
-    async def drain(self) -> None:
-        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
-        while self.buffered > _LITTLE and not self.done:
-            waiter = self.connection.core.loop.create_future()
-            self._drain_waiters.append(waiter)
-            await waiter
-        if self.cancelled:
-            raise BodyAborted("the client has gone")
-
-    # What the connection calls
-
-    def take(self, out: list[bytes], room: int) -> None:
-        """Moves up to `room` pending bytes to `out`."""
-        pending, offset = self.pending, self._offset
-        left = room
-        while pending and left > 0:
-            piece = pending[0]
-            size = len(piece) - offset
-            if size <= left:
-                out.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
-                pending.popleft()
-                left -= size
-                offset = 0
-            else:
-                out.append(cast(bytes, memoryview(piece)[offset : offset + left]))
-                offset += left
-                left = 0
-        self._offset = offset
-        self.buffered -= room - left
-        self._wake_writers()
-
-    def close(self, reason: str | None) -> None:
-        """The exchange is over; with a reason, what was going on is cut off."""
-        if self.done:
-            return
-        self.done = True
-        self.cancelled = reason is not None
-        body = self.body
-        if isinstance(body, IncomingBody):
-            body.close(reason or "the response is complete")
-        self.pending.clear()
-        self.buffered = 0
-        self._wake_writers()
-        if self._sink is not None:
-            sink, self._sink = self._sink, None
-            notify_closed(sink)
-        if reason is not None and self.task is not None and not self.task.done():
-            self.task.cancel()
-        tell_over(self.request)
-
-    def _wake_writers(self) -> None:
-        if self._drain_waiters and (self.buffered <= _LITTLE or self.done):
-            waiters, self._drain_waiters = self._drain_waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)

@@ -1,4 +1,4 @@
-"""HTTP/2 connections (RFC 9113): what comes in, and what becomes of it."""
+"""HTTP/2 connections (RFC 9113) of a server: requests that come, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -9,82 +9,68 @@ from typing import Any, Final, cast
 
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, peer_of
+from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.blocks import BlockReader, TooLarge
-from steersman.net.http2.flood import TokenBucket
+from steersman.net.http2.flood import FEW, FrameBudget
+from steersman.net.http2.flow_control import ReceiveWindow
 from steersman.net.http2.frames import ConnectionFault, ErrorCode, Setting, StreamFault
 from steersman.net.http2.output import Http2Output
 from steersman.net.http2.request import Head
 from steersman.net.http2.stream import Http2Stream
-from steersman.net.message import Headers, Peer, Request, Response
+from steersman.net.message import Headers, Request, Response
 from steersman.net.turns import InSlices
 
 log = logging.getLogger("steersman.net")
 
-_RESET_BURST: Final = 2000
-_RESET_RATE: Final = 200
-_CONTROL_BURST: Final = 2000
-_CONTROL_RATE: Final = 200
 _MAX_REMEMBERED_RESETS: Final = 1000
 _REST_OF_BODY: Final = 0.02
 """Seconds that a client has for the rest of a body after the whole response, before its stream is reset."""
-_DEFAULT_TABLE: Final = 4096
 _LAST_PING: Final = b"last one"
 """What its acknowledgement tells: the client has read all that was sent before, GOAWAY too."""
 _TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Http2Connection(Http2Output):
-    """One connection: takes frames, keeps streams and receive windows, and ends in an orderly way."""
+    """One connection: starts handlers in the turns that it has, keeps streams, and ends in an orderly way."""
+
+    __slots__ = (
+        "_answered_early",
+        "_blocks",
+        "_draining",
+        "_handlers",
+        "_idle_since",
+        "_last_id",
+        "_limits",
+        "_new",
+        "_preface_seen",
+        "_reset_by_us",
+        "_resets",
+    )
+    protocol = "h2"
+    header_too_large = "header list too large"
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        limits = core.limits
-        self.fields = core.h2_fields
-        self.streams: dict[int, Http2Stream] = {}
-        self._peer: Peer = Peer()
-        self._limits = limits
-        self._partial = b""
+        self._limits = core.limits
         self._preface_seen = False
-        self._settings_seen = False
-        self._peer_window = frames.DEFAULT_WINDOW
-        self._recv_window = limits.connection_window
-        self._unacknowledged = 0
         self._last_id = 0
         self._new: deque[Http2Stream] = deque()
         """Streams whose handlers are to be started."""
-        self._later = False
-        """Goes on with what has come in a later turn; until then no more is read."""
-        self._put_off = False
-        """The same for what has come in a turn that had no time for it."""
         self._reset_by_us: dict[int, None] = {}
         self._answered_early: dict[int, None] = {}
         """Streams that have their whole response and get a reset unless the rest of their request's body comes soon."""
-        self._blocks = BlockReader(limits)
-        self._block: bytearray | None = None
-        self._block_id = 0
-        self._block_flags = 0
-        self._block_since = 0.0
+        self._blocks = BlockReader(core.limits)
         self._draining = False
-        self._deaf = False
-        """GOAWAY for an error has been sent: what comes is ignored until the connection closes."""
         self._handlers = 0
-        now = core.loop.time()
-        self._idle_since = now
-        self._closing_since: float | None = None
-        self._resets = TokenBucket(burst=_RESET_BURST, rate=_RESET_RATE, now=now)
-        self._control = TokenBucket(burst=_CONTROL_BURST, rate=_CONTROL_RATE, now=now)
+        self._idle_since = core.loop.time()
+        self._resets = FrameBudget("resets", FEW, core.loop.time)
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Sends the server's preface."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=self._limits.write_high_water)
-        self._peer = peer_of(transport)
-        self.core.connections.add(self)
-        self.core.counters.open["h2"] += 1
+        super().connection_made(transport)
         self.out.append(
             frames.settings(
                 {
@@ -99,17 +85,6 @@ class Http2Connection(Http2Output):
         self.flush()
         if self.core.draining:
             self.shut_down()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cuts off what is in flight, now or soon."""
-        self._lost = self._deaf = True
-        self.core.remove(self)
-        self.core.counters.open["h2"] -= 1
-        self._transport = CLOSED
-        if self.core.turns.spent():
-            self.core.losses.later(self)
-        else:
-            self.dropped()
 
     def dropped(self) -> None:
         """Cuts off what is in flight, as nobody is there any more."""
@@ -160,7 +135,7 @@ class Http2Connection(Http2Output):
         """Works on frames as long as this connection may in this turn of the loop."""
         self.scheduled = True  # what is written in here leaves with the flush below
         try:
-            self._parse(data)
+            self._read(data)
         except ConnectionFault as fault:
             self._fail(fault.code, fault.reason)
         if self._new:
@@ -209,7 +184,7 @@ class Http2Connection(Http2Output):
         else:
             stream.task = task
             task.add_done_callback(self._handler_ended)
-            if stream.closed and not stream.local_closed:
+            if stream.cancelled:
                 task.cancel()
 
     def _handler_ended(self, _: asyncio.Task[None]) -> None:
@@ -255,7 +230,7 @@ class Http2Connection(Http2Output):
         if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
             self._later = True
             self.core.turns.later(self)
-        self._give_back(stream.close(reason))
+        self.give_back(stream.close(reason))
         if not self.streams:
             self._idle_since = self.core.loop.time()
             if self.piece != BATCH:
@@ -273,35 +248,20 @@ class Http2Connection(Http2Output):
 
     # Receive windows
 
-    def _give_back(self, size: int) -> None:
-        """Lets the peer send as many bytes more on the connection, once enough have come together."""
-        self._unacknowledged += size
-        if self._unacknowledged >= self._limits.connection_window // 2:
-            self._recv_window += self._unacknowledged
-            self.out.append(frames.window_update(0, self._unacknowledged))
-            self._unacknowledged = 0
-            self.schedule()
-
     def _consumed(self, stream: Http2Stream, size: int) -> None:
         """The handler has read `size` bytes of its body."""
         if self._lost:
             return
-        self._give_back(size)
-        if stream.remote_closed or stream.closed:
-            return
-        stream.unacknowledged += size
-        if stream.unacknowledged >= self._limits.stream_window // 2:
-            stream.recv_window += stream.unacknowledged
-            self.out.append(frames.window_update(stream.id, stream.unacknowledged))
-            stream.unacknowledged = 0
-            self.schedule()
+        self.give_back(size)
+        if not stream.remote_closed and not stream.closed:
+            self.give_back_on(stream, size)
 
     def _wanted(self, stream: Http2Stream) -> None:
         """The handler waits for more of a body: the client may send as much as it may at most."""
         self._continue(stream)
         more = self._limits.stream_window - self._limits.first_window
         if more > 0 and not stream.remote_closed and not stream.closed:
-            stream.recv_window += more
+            stream.recv.left += more
             self.out.append(frames.window_update(stream.id, more))
             self.schedule()
 
@@ -313,9 +273,9 @@ class Http2Connection(Http2Output):
             self.out.append(frames.headers(stream.id, block, 0, self.max_frame))
             self.schedule()
 
-    # Frames
+    # What frames bring
 
-    def _parse(self, data: bytes) -> None:
+    def _read(self, data: bytes) -> None:
         at = 0
         if not self._preface_seen:
             if len(data) < len(frames.PREFACE) and frames.PREFACE.startswith(data):
@@ -325,113 +285,43 @@ class Http2Connection(Http2Output):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "bad preface")
             self._preface_seen = True
             at = len(frames.PREFACE)
-        end = len(data)
-        handlers = self._ON_FRAME
-        turns = self.core.turns
-        while end - at >= frames.HEADER_LENGTH:
-            head, flags, stream_id = frames.unpack_head(data, at)
-            length = head >> 8
-            if length > frames.DEFAULT_FRAME_SIZE:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "frame too large")
-            start = at + frames.HEADER_LENGTH
-            following = start + length
-            if following > end:
-                break
-            kind = head & 0xFF
-            at = following
-            if self._block is not None and kind != frames.CONTINUATION:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected CONTINUATION")
-            if not self._settings_seen and kind != frames.SETTINGS:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected SETTINGS")
-            if kind < len(handlers):
-                try:
-                    handlers[kind](self, flags, stream_id & frames.MAX_WINDOW, data[start:following])
-                except StreamFault as fault:
-                    self._fail_stream(fault)
-            else:
-                self._spend_control()
-            if at < end and turns.over():
-                self._go_on_later(self.core.turns)
-                break
-        self._partial = data[at:] if at < end else b""
+        self._parse(data, at)
 
-    def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
-        size = len(payload)
-        if not stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on stream 0")
-        if size > self._recv_window:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window exceeded")
-        self._recv_window -= size
-        data = frames.unpadded(flags, payload)
-        stream = self.streams.get(stream_id)
-        if stream is None or stream.remote_closed:
-            self._give_back(size)
-            self._spend_control()
-            if stream_id > self._last_id and not self._draining:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on an idle stream")
-            if stream_id in self._reset_by_us or stream_id > self._last_id:
-                if flags & frames.END_STREAM:
-                    self._answered_early.pop(stream_id, None)
-                return
-            raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
-        if size > stream.recv_window:
-            self._give_back(size)
-            raise StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "stream window exceeded")
-        stream.recv_window -= size
+    def stops(self) -> bool:
+        if not self.core.turns.over():
+            return False
+        self._go_on_later(self.core.turns)
+        return True
+
+    def is_idle(self, stream_id: int) -> bool:
+        return stream_id > self._last_id and not self._draining
+
+    def ignores_data(self, stream_id: int, *, ends: bool) -> bool:
+        if stream_id not in self._reset_by_us and stream_id <= self._last_id:
+            return False
+        if ends:
+            self._answered_early.pop(stream_id, None)
+        return True
+
+    def take_data(self, stream: Http2Stream, data: bytes, size: int, *, ends: bool) -> None:
         body = cast(IncomingBody, stream.body)
         used = len(data)
         if used < size:
             self._consumed(stream, size - used)
         stream.received += used
-        ends = flags & frames.END_STREAM
         if body.expected is not None and (
             stream.received > body.expected or (ends and stream.received < body.expected)
         ):
-            self._give_back(used)
-            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
+            self.give_back(used)
+            raise StreamFault(stream.id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
         if used:
             body.feed(data)
-        elif not ends:
-            self._spend_control()
         if ends:
             stream.remote_closed = True
             body.finish()
 
-    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
-        if not stream_id & 1:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream that is not the client's")
-        if flags & frames.HAS_PRIORITY:
-            if len(block) < 5:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short")
-            depends_on = frames.UINT32.unpack_from(block)[0] & frames.MAX_WINDOW
-            block = block[5:]
-            if depends_on == stream_id:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "stream depends on itself")
-        if flags & frames.END_HEADERS:
-            self._on_block(flags, stream_id, block)
-            return
-        self._block = bytearray(block)
-        self._block_id, self._block_flags = stream_id, flags
-        self._block_since = self.core.loop.time()
-
-    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = self._block
-        if block is None or stream_id != self._block_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "unexpected CONTINUATION")
-        block += payload
-        if len(block) > self._limits.max_header_list_bytes:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "header block too large")
-        if len(payload) < 256:
-            self._spend_control()
-        if flags & frames.END_HEADERS:
-            self._block = None
-            self._on_block(self._block_flags, stream_id, bytes(block))
-
-    def _on_block(self, flags: int, stream_id: int, block: bytes) -> None:
-        """A complete header block: it must be decoded whatever becomes of it, for the sake of the table."""
+    def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         blocks = self._blocks
-        ends = bool(flags & frames.END_STREAM)
         head = blocks.known(block)
         if head is None or stream_id <= self._last_id:
             try:
@@ -439,9 +329,9 @@ class Http2Connection(Http2Output):
             except TooLarge:
                 if stream_id > self._last_id:
                     self._refuse_head(stream_id, ends=ends)
-                raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "header list too large") from None
+                raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, self.header_too_large) from None
             if stream_id <= self._last_id:
-                self._on_trailers(flags, stream_id)
+                self._take_trailers(stream_id, ends=ends)
                 return
             if self._draining:
                 return
@@ -453,7 +343,7 @@ class Http2Connection(Http2Output):
             head = blocks.head(stream_id, block, fields)
         self._open(stream_id, head, ends)
 
-    def _on_trailers(self, flags: int, stream_id: int) -> None:
+    def _take_trailers(self, stream_id: int, *, ends: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
             if stream_id in self._reset_by_us:
@@ -462,7 +352,7 @@ class Http2Connection(Http2Output):
             raise ConnectionFault(ErrorCode.STREAM_CLOSED, "HEADERS on a closed stream")
         if stream.remote_closed:
             raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "HEADERS on a half-closed stream")
-        if not flags & frames.END_STREAM:
+        if not ends:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "trailers without END_STREAM")
         body = cast(IncomingBody, stream.body)
         if body.expected is not None and stream.received != body.expected:
@@ -475,19 +365,16 @@ class Http2Connection(Http2Output):
         if self._draining:
             return
         self._last_id = stream_id
-        limits = self._limits
         self._check_room(stream_id)
-        if ends:
-            if head.content_length:
-                raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
-            stream = Http2Stream(self, stream_id, self._peer_window, EMPTY_BODY)
-            stream.remote_closed = True
-        else:
-            stream = Http2Stream(self, stream_id, self._peer_window, EMPTY_BODY)
+        if ends and head.content_length:
+            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
+        stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
+        if not ends:
+            limits = self._limits
             stream.body = IncomingBody(
                 lambda size: self._consumed(stream, size), lambda: self._wanted(stream), head.content_length
             )
-            stream.recv_window = min(limits.first_window, limits.stream_window)
+            stream.recv = ReceiveWindow(min(limits.first_window, limits.stream_window), limits.stream_window // 2)
             stream.wants_continue = lower(head.headers.get("expect", "")) == "100-continue"
         headers = Headers(head.headers)
         headers.sent = head.headers.sent
@@ -510,144 +397,33 @@ class Http2Connection(Http2Output):
     def _refuse_head(self, stream_id: int, *, ends: bool) -> None:
         """431 for a head over the limit, as Go answers it."""
         self._last_id = stream_id
-        stream = Http2Stream(self, stream_id, self._peer_window, EMPTY_BODY)
-        stream.remote_closed = ends
+        stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
         stream.request = Request("GET", "", "", Headers.of(()), EMPTY_BODY, self._peer, "2")
         self.streams[stream_id] = stream
         self.core.counters.streams += 1
         stream.respond(Response(431, [("content-type", "text/html; charset=utf-8")], _TOO_LARGE))
 
-    def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        self._spend_control()
-        if not stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PRIORITY on stream 0")
-        if len(payload) != 5:
-            raise StreamFault(stream_id, ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of wrong length")
-        if frames.UINT32.unpack_from(payload)[0] & frames.MAX_WINDOW == stream_id:
-            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "stream depends on itself")
-
-    def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        if len(payload) != 4:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "RST_STREAM of wrong length")
-        if not stream_id or (stream_id > self._last_id and not self._draining):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "RST_STREAM on an idle stream")
-        if not self._resets.take(self.core.loop.time()):
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many resets")
+    def take_reset(self, stream_id: int, code: int) -> None:
+        self._resets.spend()
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._forget(stream, "the client has reset the stream")
         self._answered_early.pop(stream_id, None)
         self._reset_by_us.pop(stream_id, None)  # what comes now was sent after both resets
 
-    def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "SETTINGS on a stream")
-        if len(payload) % 6 or (flags & frames.ACK and payload):
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS of wrong length")
-        if not self._settings_seen and flags & frames.ACK:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected SETTINGS")
-        self._settings_seen = True
-        if flags & frames.ACK:
-            return
-        self._spend_control()
-        if len(payload) > 6 * 100:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many settings")
-        for key, value in frames.parse_settings(payload):
-            self._set(key, value)
-        self.out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
-
-    def _set(self, key: int, value: int) -> None:
-        if key == Setting.INITIAL_WINDOW_SIZE:
-            if value > frames.MAX_WINDOW:
-                raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "initial window too large")
-            change, self._peer_window = value - self._peer_window, value
-            for stream in list(self.streams.values()):
-                self._widen(stream, change, ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "window too large"))
-        elif key == Setting.MAX_FRAME_SIZE:
-            if not frames.DEFAULT_FRAME_SIZE <= value < 1 << 24:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "invalid maximum frame size")
-            self.max_frame = min(value, BATCH)
-        elif key == Setting.HEADER_TABLE_SIZE:
-            if value < _DEFAULT_TABLE:
-                self._table_update_due = True
-        elif key == Setting.ENABLE_PUSH and value > 1:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "invalid ENABLE_PUSH")
-
-    def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client must not push")
-
-    def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PING on a stream")
-        if len(payload) != 8:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "PING of wrong length")
-        self._spend_control()
-        if not flags & frames.ACK:
-            self.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+    def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
+        if not is_answer:
+            self._answer_ping(payload)
         elif payload == _LAST_PING and self._closing_since is not None:
             self.core.loop.call_soon(self._close)
 
-    def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "GOAWAY on a stream")
-        if len(payload) < 8:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "GOAWAY too short")
+    def take_goaway(self, payload: bytes) -> None:
         self.shut_down()
-
-    def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        if len(payload) != 4:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "WINDOW_UPDATE of wrong length")
-        increment = frames.UINT32.unpack(payload)[0] & frames.MAX_WINDOW
-        if not stream_id:
-            if not increment:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE of 0")
-            self.window += increment
-            if self.window > frames.MAX_WINDOW:
-                raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window too large")
-            self.unpark_stalled()
-            return
-        stream = self.streams.get(stream_id)
-        if stream is None:
-            if stream_id > self._last_id and not self._draining:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream")
-            return
-        if not increment:
-            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE of 0")
-        self._widen(stream, increment, StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "window too large"))
-
-    _ON_FRAME: Final = (
-        _on_data,
-        _on_headers,
-        _on_priority,
-        _on_rst_stream,
-        _on_settings,
-        _on_push_promise,
-        _on_ping,
-        _on_goaway,
-        _on_window_update,
-        _on_continuation,
-    )
-    """By type."""
-
-    def _widen(self, stream: Http2Stream, increment: int, too_wide: Exception) -> None:
-        before = stream.window
-        stream.window += increment
-        if stream.window > frames.MAX_WINDOW:
-            raise too_wide
-        if before <= 0 < stream.window:
-            self.unpark(stream)
-
-    def _spend_control(self) -> None:
-        """Counts a frame that asks for work and carries nothing. Raises ConnectionFault when there are too many."""
-        if not self._control.take(self.core.loop.time()):
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many control frames")
 
     # The end
 
-    def _fail_stream(self, fault: StreamFault) -> None:
-        """RST_STREAM for a broken rule; provoking too many is an attack as sending them is."""
-        if not self._resets.take(self.core.loop.time()):
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many stream errors")
+    def fail_stream(self, fault: StreamFault) -> None:
+        self._resets.spend()  # provoking too many is an attack as sending them is
         stream = self.streams.get(fault.stream_id)
         if stream is not None:
             self.reset(stream, fault.code)
@@ -694,30 +470,15 @@ class Http2Connection(Http2Output):
             self._closing_since = self.core.loop.time()
             self.core.loop.call_later(self._limits.linger, self._close)
 
-    def _close(self) -> None:
-        if not self._lost:
-            self._deaf = True
-            self._send_rest()
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Closes at once."""
-        if not self._lost:
-            self._transport.abort()
-
-    def check(self, now: float) -> None:
-        """Closes the connection if it has been idle, or in the middle of a head, for too long."""
+    def _check_waits(self, now: float) -> None:
         limits = self._limits
         longest_head = limits.header_timeout
         if self.core.draining:
             longest_head = min(longest_head, LONGEST_AT_THE_END)
-        if self._closing_since is not None:
-            if now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
-                self.abort()
-        elif not self._settings_seen:
+        if not self._settings_seen:
             if now - self._idle_since > limits.header_timeout:
                 self.abort()
-        elif self._block is not None and now - self._block_since > longest_head:
+        elif self._block is not None and now - self._block.since > longest_head:
             self._fail(ErrorCode.ENHANCE_YOUR_CALM, "header block not completed")
         elif not self.streams and now - self._idle_since > limits.idle_timeout:
             self.shut_down()

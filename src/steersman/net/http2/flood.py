@@ -1,24 +1,35 @@
-"""Bounds on what costs the peer little and the server something: resets, pings, settings, empty frames."""
+"""Bounds on frames that cost the peer little and this side something: resets, pings, settings, empty frames."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
 
-class TokenBucket:
-    """`burst` at once, `rate` a second after that."""
+from steersman.net.http2.frames import ConnectionFault, ErrorCode
 
-    __slots__ = ("_burst", "_rate", "_seen", "_tokens")
+FEW: Final = (2000, 200)
+"""Frames at once, and frames a second after that: control frames, and resets."""
+MANY: Final = (50_000, 20_000)
+"""The same for WINDOW_UPDATE: a server may send two for each piece that it reads."""
 
-    def __init__(self, *, burst: float, rate: float, now: float) -> None:
-        self._burst = burst
-        self._rate = rate
-        self._tokens = burst
-        self._seen = now
 
-    def take(self, now: float) -> bool:
-        """Takes one; False if there is none left."""
+class FrameBudget:
+    """Token bucket of one sort of frame; `bound` is the number at once and the number a second after that."""
+
+    __slots__ = ("_burst", "_clock", "_rate", "_seen", "_sort", "_tokens")
+
+    def __init__(self, sort: str, bound: tuple[int, int], clock: Callable[[], float]) -> None:
+        self._sort = sort
+        self._burst, self._rate = bound
+        self._clock = clock
+        self._tokens: float = self._burst
+        self._seen = clock()
+
+    def spend(self) -> None:
+        """Count one frame. Raises ConnectionFault if there have been too many."""
+        now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate)
         self._seen = now
         if self._tokens < 1:
-            return False
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, f"too many {self._sort}")
         self._tokens -= 1
-        return True

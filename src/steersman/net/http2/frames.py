@@ -49,6 +49,14 @@ class ErrorCode(IntEnum):
     HTTP_1_1_REQUIRED = 13
 
 
+def error_name(code: int) -> str:
+    """Return the name of an error code as Go writes it."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"unknown error code 0x{code:x}"
+
+
 class Setting(IntEnum):
     """RFC 9113 section 6.5.2."""
 

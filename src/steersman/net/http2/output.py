@@ -6,26 +6,32 @@ from collections import deque
 from typing import Final
 
 from steersman.net.connection import BATCH, Core, Receiver
-from steersman.net.http2 import frames, hpack
+from steersman.net.http2 import frames
+from steersman.net.http2.flow_control import ReceiveWindow
+from steersman.net.http2.receiving import Receiving
 from steersman.net.http2.stream import Http2Stream
 
 _MAX_CONTROL_WHILE_BLOCKED: Final = 1 << 20
 
 
-class Http2Output(Receiver):
-    """What streams send is collected in `out`; what cannot leave yet waits in the streams."""
+class Http2Output(Receiver, Receiving[Http2Stream]):
+    """Collects in `out` what streams send; what cannot leave yet waits in the streams."""
+
+    __slots__ = ("_blocked_bytes", "_stalled", "leaving", "ready")
+
+    largest_frame = BATCH
 
     def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self.window = frames.DEFAULT_WINDOW
-        self.max_frame = frames.DEFAULT_FRAME_SIZE
+        limits = core.limits
+        window = ReceiveWindow(limits.connection_window, limits.connection_window // 2)
+        Receiver.__init__(self, core)
+        Receiving.__init__(self, core.loop.time, window, limits.max_header_list_bytes)
         self.ready: deque[Http2Stream] = deque()
         self._stalled: list[Http2Stream] = []
         """Streams that wait for the connection's window."""
         self.leaving: dict[Http2Stream, float] = {}
         """Streams whose answers are complete but have not left, and since when."""
         self._blocked_bytes = 0
-        self._table_update_due = False
 
     def half_closed(self, stream: Http2Stream) -> None:
         """Called when END_STREAM has been queued."""
@@ -78,27 +84,17 @@ class Http2Output(Receiver):
             else:
                 stream.queued = False
                 if stream.ended:
-                    stream.local_closed = True
                     self.half_closed(stream)
             stream.wake_writers()
 
-    def prefix(self, block: bytes) -> bytes:
-        """A header block, with the table size update if one is due."""
-        if self._table_update_due:
-            self._table_update_due = False
-            return hpack.EMPTY_THE_TABLE + block
-        return block
-
-    def unpark(self, stream: Http2Stream) -> None:
-        """Takes a stream back into the round: its window has opened."""
-        if stream.parked and stream not in self._stalled:
+    def widened(self, stream: Http2Stream | None) -> None:
+        """Take a stream back into the round, as its window has opened, or all that wait for the connection's."""
+        if stream is None:
+            if self._stalled:
+                stalled, self._stalled = self._stalled, []
+                for each in stalled:
+                    each.parked = False
+                self.ready.extend(stalled)
+        elif stream.parked and stream not in self._stalled:
             stream.parked = False
             self.ready.append(stream)
-
-    def unpark_stalled(self) -> None:
-        """The same for all that wait for the connection's window."""
-        if self._stalled:
-            stalled, self._stalled = self._stalled, []
-            for stream in stalled:
-                stream.parked = False
-            self.ready.extend(stalled)

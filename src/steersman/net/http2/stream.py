@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, cast
 
-from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
-from steersman.net.fields import FieldCache
+from steersman.net import outgoing
+from steersman.net.body import EMPTY_BODY
+from steersman.net.connection import is_pushed, notify_closed
 from steersman.net.http2 import hpack
+from steersman.net.http2.flow_control import CLOSED_WINDOW
 from steersman.net.http2.frames import DATA, END_STREAM, ErrorCode, headers, pack_head
-from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
+from steersman.net.message import Response, Stream, Upgraded
+from steersman.net.outgoing import MANY_PIECES, OutgoingAnswer
 
 _END: Final = END_STREAM
-_LITTLE: Final = 64 << 10
-_MANY_PIECES: Final = 2048
 
 
-class Carrier(Protocol):
+class Carrier(outgoing.Carrier, Protocol):
     """The connection of a stream, as the stream uses it; see `output` for what has no words here."""
 
-    core: Core
-    fields: FieldCache
-    out: list[bytes]
-    scheduled: bool
-    blocked: bool
     window: int
     """Bytes that the peer will still take on all streams."""
     max_frame: int
@@ -34,12 +28,6 @@ class Carrier(Protocol):
     ready: deque[Http2Stream]
     """The streams that take turns to send."""
     leaving: dict[Http2Stream, float]
-
-    def schedule(self) -> None: ...
-
-    def sends_stream(self) -> None: ...
-
-    def flush(self) -> None: ...
 
     def prefix(self, block: bytes) -> bytes:
         """A header block, with the table size update if one is due."""
@@ -58,7 +46,7 @@ class Carrier(Protocol):
         ...
 
 
-class Http2Stream:
+class Http2Stream(OutgoingAnswer):
     """A stream and its response's `BodyWriter`.
 
     What can leave at once goes straight to the connection's list of pieces for the next write; what cannot (flow
@@ -66,70 +54,34 @@ class Http2Stream:
     """
 
     __slots__ = (
-        "_drain_waiters",
         "_head",
         "_head_ends",
-        "_no_body",
-        "_offset",
-        "_sink",
-        "body",
-        "buffered",
-        "closed",
         "connection",
-        "ended",
         "id",
-        "local_closed",
         "parked",
-        "pending",
         "queued",
         "received",
-        "recv_window",
+        "recv",
         "remote_closed",
-        "request",
-        "responded",
-        "task",
-        "unacknowledged",
-        "wants_continue",
         "window",
     )
 
-    def __init__(self, connection: Carrier, stream_id: int, window: int, body: IncomingBody | EmptyBody):
+    def __init__(self, connection: Carrier, stream_id: int, window: int, *, remote_closed: bool) -> None:
+        super().__init__(connection.core.loop, EMPTY_BODY)
         self.connection = connection
         self.id = stream_id
         self.window = window
         """Bytes the peer will still take on this stream."""
-        self.recv_window = 0
-        """Bytes we will still take."""
-        self.unacknowledged = 0
-        """Bytes the handler has read that no WINDOW_UPDATE has given back."""
+        self.recv = CLOSED_WINDOW
         self.received = 0
-        self.body = body
-        self.request: Request = cast(Request, None)
-        self.task: asyncio.Task[None] | None = None
-        self.wants_continue = False
-        self.remote_closed = False
-        self.local_closed = False
-        self.closed = False
-        self.responded = False
-        self.ended = False
-        """The writer has ended; END_STREAM follows what is pending."""
+        """Bytes of the request's body that have come."""
+        self.remote_closed = remote_closed
         self.queued = False
         """In the connection's round of ready streams, or parked: what is written must queue."""
         self.parked = False
         """Out of the round until a window opens."""
-        self.pending: deque[bytes] = deque()
-        self.buffered = 0
-        self._offset = 0
         self._head = b""
         self._head_ends = False
-        self._sink: Stream | None = None
-        self._no_body = False
-        self._drain_waiters: list[asyncio.Future[None]] = []
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more can be written."""
-        return self.ended or self.closed
 
     # The response
 
@@ -143,7 +95,7 @@ class Http2Stream:
         if status < 200 or status > 999 or response.upgrade is not None:
             raise ValueError(f"status {status} cannot be sent over HTTP/2")
         connection = self.connection
-        fields = connection.fields
+        fields = connection.core.h2_fields
         parts = [hpack.STATUSES[status], *fields.encode(response.headers), fields.date()]
         bodiless = status in (204, 304)
         pieces: Sequence[bytes] | None = None
@@ -189,7 +141,7 @@ class Http2Stream:
         """The whole response at once: what nearly every response takes."""
         connection = self.connection
         size = len(body)
-        self.responded = self.ended = self.local_closed = True
+        self.responded = self.ended = True
         connection.window -= size
         connection.out += (
             headers(self.id, block, 0, connection.max_frame),
@@ -229,7 +181,7 @@ class Http2Stream:
         connection.out.append(frames)
         connection.schedule()
         if flags:
-            self._close_local()
+            self.connection.half_closed(self)
 
     def _send_whole(self, block: bytes, pieces: Sequence[bytes], size: int) -> None:
         connection = self.connection
@@ -240,7 +192,7 @@ class Http2Stream:
             connection.out.append(pack_head(size << 8 | DATA, _END, self.id))
             connection.out.extend(pieces)
             self.ended = True
-            self._close_local()
+            self.connection.half_closed(self)
             return
         self.pending.extend(piece for piece in pieces if piece)
         self.buffered += size
@@ -279,7 +231,7 @@ class Http2Stream:
         out.append(data)
         if not connection.scheduled:
             connection.schedule()
-        elif len(out) > _MANY_PIECES:
+        elif len(out) > MANY_PIECES:
             connection.flush()
 
     def end(self) -> None:
@@ -295,21 +247,12 @@ class Http2Stream:
             return
         connection.out.append(pack_head(DATA, _END, self.id))
         connection.schedule()
-        self._close_local()
+        self.connection.half_closed(self)
 
     def abort(self) -> None:
         """Ends the response with RST_STREAM, so that the client sees it was cut off."""
         if not self.closed:
             self.connection.reset(self, ErrorCode.INTERNAL_ERROR)
-
-    async def drain(self) -> None:
-        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
-        while self.buffered > _LITTLE and not self.closed:
-            waiter = self.connection.core.loop.create_future()
-            self._drain_waiters.append(waiter)
-            await waiter
-        if self.closed and not self.local_closed:
-            raise BodyAborted("the stream is closed")
 
     def _queue(self) -> None:
         self.queued = True
@@ -320,10 +263,6 @@ class Http2Stream:
         """From now on what is left of the answer has only to leave."""
         connection = self.connection
         connection.leaving[self] = connection.core.loop.time()
-
-    def _close_local(self) -> None:
-        self.local_closed = True
-        self.connection.half_closed(self)
 
     # What the connection's round calls
 
@@ -337,29 +276,11 @@ class Http2Stream:
             self._head = b""
             if self._head_ends or (not self.pending and not self.ended):
                 return 0
-        room = min(room, max_frame, self.window)
-        pending = self.pending
         at = len(out)
         out.append(b"")
-        left = room
-        offset = self._offset
-        while pending and left:
-            piece = pending[0]
-            size = len(piece) - offset
-            if size <= left:
-                out.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
-                pending.popleft()
-                left -= size
-                offset = 0
-            else:
-                out.append(cast(bytes, memoryview(piece)[offset : offset + left]))
-                offset += left
-                left = 0
-        self._offset = offset
-        size = room - left
+        size = self.move(out, min(room, max_frame, self.window))
         self.window -= size
-        self.buffered -= size
-        last = self.ended and not pending
+        last = self.ended and not self.pending
         if size or last:
             out[at] = pack_head(size << 8 | DATA, _END if last else 0, self.id)
         return size
@@ -372,30 +293,3 @@ class Http2Stream:
     def sendable(self, connection_window: int) -> bool:
         """Whether a frame of this stream can leave now, as far as flow control goes."""
         return bool(self._head) or not self.pending or (self.window > 0 and connection_window > 0)
-
-    def wake_writers(self) -> None:
-        """Lets drain() go on, if little is buffered now or nothing will be sent any more."""
-        if self._drain_waiters and (self.buffered <= _LITTLE or self.closed):
-            waiters, self._drain_waiters = self._drain_waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-    def close(self, reason: str | None) -> int:
-        """Forgets the stream; with a reason, what was going on is cut off. Tells the body bytes never read."""
-        self.closed = True
-        dropped = 0
-        body = self.body
-        if isinstance(body, IncomingBody):
-            dropped = body.close(reason or "the response is complete")
-        self.pending.clear()
-        self.buffered = 0
-        self._head = b""
-        self.wake_writers()
-        if self._sink is not None:
-            sink, self._sink = self._sink, None
-            notify_closed(sink)
-        if reason is not None and self.task is not None and not self.task.done():
-            self.task.cancel()
-        tell_over(self.request)
-        return dropped

@@ -37,7 +37,7 @@ from steersman.nodes.surroundings import command_of
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
-_LOOKS_EVERY: Final = 1.0
+LOOKS_EVERY: Final = 1.0
 _MOST_LINE: Final = 1 << 20
 _KEYS_AT_ONCE: Final = 512
 _MOST_OUTPUT: Final = 16 << 20
@@ -179,7 +179,7 @@ async def _until_ended(asked: Asked, container_id: str) -> None:
         status = asked.status
         if status is None or status.state.running is None or status.container_id != container_id:
             return
-        await asyncio.sleep(_LOOKS_EVERY)
+        await asyncio.sleep(LOOKS_EVERY)
 
 
 class _Command:

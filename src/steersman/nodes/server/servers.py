@@ -18,6 +18,7 @@ from steersman.api.core.v1 import Pod
 from steersman.client.client import Client
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, key_of
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import DialError, connected, dial, host_port
 from steersman.net.client.transport import Address, Way
@@ -174,7 +175,7 @@ class NodeServers:
         host = host or pod.status.pod_ip
         uid = pod.metadata.uid
         current = None if self._pods is None else self._pods.get(*key_of(pod))
-        if current is None or current.metadata.uid != uid or current.status.phase in ("Succeeded", "Failed"):
+        if current is None or current.metadata.uid != uid or is_terminal(current):
             raise DialError(f'failed to find sandbox "{sandbox_id(uid)}" in store: not found')
         pod = current
         node = self._nodes.get(pod.status.host_ip)

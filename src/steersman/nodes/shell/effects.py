@@ -101,6 +101,8 @@ class Kill(NamedTuple):
 Effect = Write | Wait | ReadLine | Read | Repeated | Missing | Resolve | Unread | Kill
 Answer = bytes | int | None
 T = TypeVar("T")
+E = TypeVar("E")
+A = TypeVar("A")
 Work = Generator[Effect, Answer, T]
 """A part of a command, with its result."""
 Course = Work[int]
@@ -403,9 +405,9 @@ def taken_by(path: str, data: bytes | None) -> int:
     return 0 if data is None else len(path) + len(data) + _FILE_ITSELF
 
 
-def between(course: Work[T], answer_to: Callable[[Effect], Work[Answer]]) -> Work[T]:
+def between(course: Generator[E, A | None, T], answer_to: Callable[[E], Work[A | None]]) -> Work[T]:
     """Run a command whose effects are answered, or passed on, by `answer_to`."""
-    answer: Answer = None
+    answer: A | None = None
     while True:
         try:
             effect = course.send(answer)

@@ -523,20 +523,15 @@ def _lines(shell: Shell) -> Course:
 
 def _line(shell: Shell, text: str) -> Work[Script]:
     """Read the script that begins with a line, and as many lines more as it has. Raises ShellSyntaxError."""
-    reading = Reader(text, grows=True).whole()
-    more: str | None = None
-    while True:
-        try:
-            asked = reading.send(more)
-        except StopIteration as done:
-            script: Script = done.value
-            return script
-        more = None
-        if asked is Ask.MORE:
-            if shell.world.interactive:
-                yield Write(2, b"> ")
-            line = yield ReadLine()
-            more = line.decode(errors="replace") if isinstance(line, bytes) else None
-            yield from shell.world.spend(lines=8)
-        else:
+
+    def answer(asked: Ask) -> Work[str | None]:
+        if asked is not Ask.MORE:
             yield from shell.world.spend(steps=PARTS_A_TURN // 4)
+            return None
+        if shell.world.interactive:
+            yield Write(2, b"> ")
+        line = yield ReadLine()
+        yield from shell.world.spend(lines=8)
+        return line.decode(errors="replace") if isinstance(line, bytes) else None
+
+    return between(Reader(text, grows=True).whole(), answer)

@@ -12,12 +12,12 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.machinery.codec import yaml
-from steersman.machinery.go.sprig.all import SPRIG
-from steersman.machinery.go.sprig.checks import by_chance
-from steersman.machinery.go.template.builtins import Function, integer, text
-from steersman.machinery.go.template.values import TemplateError, Value, plain, quoted
 from steersman.machinery.values import times
 from steersman.nodes.simulated_node import GOOD, SimulatedNode
+from steersman.nodes.stages.go_template.builtins import Function, integer, text
+from steersman.nodes.stages.go_template.values import TemplateError, Value, plain, quoted
+from steersman.nodes.stages.sprig.all import SPRIG
+from steersman.nodes.stages.sprig.checks import by_chance
 
 VERSION: Final = "v0.8.0"
 """The version of kwok that this follows."""

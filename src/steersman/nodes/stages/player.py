@@ -17,11 +17,11 @@ from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer, Key
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.go.template.builtins import Function
-from steersman.machinery.go.template.template import data_of
-from steersman.machinery.go.template.values import TemplateError
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
+from steersman.nodes.stages.go_template.builtins import Function
+from steersman.nodes.stages.go_template.template import data_of
+from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.backoff import Backoff

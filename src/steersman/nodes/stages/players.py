@@ -10,11 +10,11 @@ from steersman.client.events import Broadcaster
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import NODES, PODS
-from steersman.machinery.go.sprig.checks import by_chance
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.stages.functions import functions_of_node, functions_of_pod
 from steersman.nodes.stages.given import Stages
 from steersman.nodes.stages.player import StagePlayer
+from steersman.nodes.stages.sprig.checks import by_chance
 
 _COMPONENT = "kwok_controller"
 """Who tells of events, as kwok has it."""

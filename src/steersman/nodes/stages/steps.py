@@ -10,11 +10,11 @@ from steersman.client.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PAT
 from steersman.machinery.codec import yaml
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.template.builtins import Function
-from steersman.machinery.go.template.template import Template
-from steersman.machinery.go.template.values import TemplateError, Value
 from steersman.nodes.stages.declaration import Event, Finalizers, Patch, StageError, Step
 from steersman.nodes.stages.functions import functions_of_kind
+from steersman.nodes.stages.go_template.builtins import Function
+from steersman.nodes.stages.go_template.template import Template
+from steersman.nodes.stages.go_template.values import TemplateError, Value
 
 _MEDIA: Final = {
     "json": JSON_PATCH,

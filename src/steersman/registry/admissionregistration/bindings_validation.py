@@ -16,10 +16,10 @@ from steersman.machinery.errors.field import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
+from steersman.machinery.validation.leaves import validate_choice, validate_required, validate_supported, validate_with
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.match_validation import (
     validate_match_resources,
@@ -38,11 +38,7 @@ Binding = MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding
 def validate_binding(binding: Binding) -> Iterator[FieldError]:
     """What is wrong with a binding of either kind."""
     spec = binding.spec
-    if not spec.policy_name:
-        yield required(_SPEC / "policyName")
-    else:
-        for message in is_dns1123_subdomain(spec.policy_name):
-            yield invalid(_SPEC / "policyName", spec.policy_name, message)
+    yield from validate_required(is_dns1123_subdomain, spec.policy_name, _SPEC / "policyName")
     if spec.param_ref is not None:
         yield from _validate_param_ref(spec.param_ref, _SPEC / "paramRef")
     yield from validate_match_resources(spec.match_resources, _SPEC / "matchResources")
@@ -55,8 +51,7 @@ def validate_binding(binding: Binding) -> Iterator[FieldError]:
 def _validate_param_ref(ref: ParamRef, path: Path) -> Iterator[FieldError]:
     both = "name and selector are mutually exclusive"
     if ref.name:
-        for message in is_path_segment_name(ref.name):
-            yield invalid(path / "name", ref.name, message)
+        yield from validate_with(is_path_segment_name, ref.name, path / "name")
         if ref.selector is not None:
             yield forbidden(path / "name", both)
     if ref.selector is not None:
@@ -66,17 +61,13 @@ def _validate_param_ref(ref: ParamRef, path: Path) -> Iterator[FieldError]:
     if not ref.name and ref.selector is None:
         yield required(path, "one of name or selector must be specified")
     action = ref.parameter_not_found_action
-    if not action:
-        yield required(path / "parameterNotFoundAction")
-    elif action not in _NOT_FOUND_ACTIONS:
-        yield not_supported(path / "parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)
+    yield from validate_choice(action, _NOT_FOUND_ACTIONS, path / "parameterNotFoundAction")
 
 
 def _validate_actions(actions: Sequence[str], path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, action in enumerate(paced(actions)):
-        if action not in _ACTIONS:
-            yield not_supported(path[index], action, _ACTIONS)
+        yield from validate_supported(action, _ACTIONS, path[index])
         if action in seen:
             yield duplicate(path[index], action)
         seen.add(action)

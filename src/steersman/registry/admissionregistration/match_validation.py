@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.admissionregistration.v1 import MatchResources, NamedRuleWithOperations
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate, not_supported, required
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.validation.leaves import validate_supported, validate_with
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.rule_validation import validate_rule
 from steersman.work.threads import paced
@@ -47,8 +48,7 @@ def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> Iterator[
     names: set[str] = set()
     for index, name in enumerate(paced(rule.resource_names)):
         at = (path / "resourceNames")[index]
-        for message in is_path_segment_name(name):
-            yield invalid(at, name, message)
+        yield from validate_with(is_path_segment_name, name, at)
         if name in names:
             yield duplicate(at, name)
         names.add(name)
@@ -59,5 +59,4 @@ def validate_mutated_operations(match: MatchResources | None, path: Path) -> Ite
     """What is changed can only be what is created, updated or connected to. `path` is that of `match`."""
     for rule in () if match is None else match.resource_rules:
         for operation in paced(rule.operations or ()):
-            if operation not in _MUTATED_OPERATIONS:
-                yield not_supported(path.child("resourceRules", "operations"), operation, _MUTATED_OPERATIONS)
+            yield from validate_supported(operation, _MUTATED_OPERATIONS, path.child("resourceRules", "operations"))

@@ -8,7 +8,6 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
 from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, mutating_policies
-from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 
 
@@ -20,12 +19,7 @@ def set_defaults(policy: MutatingAdmissionPolicy) -> None:
 
 
 class MutatingAdmissionPolicyStrategy(JudgedStrategy[MutatingAdmissionPolicy]):
-    def prepare_for_create(self, ctx: Context, policy: MutatingAdmissionPolicy) -> None:
-        policy.metadata.generation = 1
-
-    def prepare_for_update(self, ctx: Context, new: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+    bumps_generation_on = ("spec",)
 
 
 MUTATING_ADMISSION_POLICIES = Resource(

@@ -29,15 +29,7 @@ def set_defaults(configuration: MutatingWebhookConfiguration) -> None:
 
 class MutatingWebhookConfigurationStrategy(Strategy[MutatingWebhookConfiguration]):
     allow_unconditional_update = False
-
-    def prepare_for_create(self, ctx: Context, configuration: MutatingWebhookConfiguration) -> None:
-        configuration.metadata.generation = 1
-
-    def prepare_for_update(
-        self, ctx: Context, new: MutatingWebhookConfiguration, old: MutatingWebhookConfiguration
-    ) -> None:
-        if new.webhooks != old.webhooks:
-            new.metadata.generation = old.metadata.generation + 1
+    bumps_generation_on = ("webhooks",)
 
     def validate(self, ctx: Context, configuration: MutatingWebhookConfiguration) -> Iterator[FieldError]:
         return validate_configuration(configuration)

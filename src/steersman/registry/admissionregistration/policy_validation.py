@@ -37,6 +37,7 @@ from steersman.machinery.validation.formats import (
     is_dns1123_subdomain,
     is_qualified_name,
 )
+from steersman.machinery.validation.leaves import validate_choice, validate_with
 from steersman.registry.admissionregistration.match_validation import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -181,8 +182,7 @@ def _validate_annotation(
     policy: str, annotation: AuditAnnotation, names: Environment, path: Path
 ) -> Iterator[FieldError]:
     key = f"{policy}/{annotation.key}"
-    for message in is_qualified_name(key):
-        yield invalid(path / "key", key, message)
+    yield from validate_with(is_qualified_name, key, path / "key")
     at = path / "valueExpression"
     text = trim_space(annotation.value_expression)
     if not text:
@@ -209,10 +209,7 @@ def validate_mutating(policy: MutatingAdmissionPolicy, old: MutatingAdmissionPol
     for index, mutation in enumerate(spec.mutations):
         yield from _validate_mutation(mutation, names, (_SPEC / "mutations")[index])
     at = _SPEC / "reinvocationPolicy"
-    if not spec.reinvocation_policy:
-        yield required(at)
-    elif spec.reinvocation_policy not in REINVOCATION_POLICIES:
-        yield not_supported(at, spec.reinvocation_policy, REINVOCATION_POLICIES)
+    yield from validate_choice(spec.reinvocation_policy, REINVOCATION_POLICIES, at)
 
 
 def _validate_mutation(mutation: Mutation, names: Environment, path: Path) -> Iterator[FieldError]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.admissionregistration.v1 import NamedRuleWithOperations, RuleWithOperations
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_supported
 
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
@@ -23,8 +24,7 @@ def validate_rule(
         yield required(path / "operations")
     yield from _alone(given, path / "operations", "operations")
     for index, operation in enumerate(given):
-        if operation not in operations:
-            yield not_supported((path / "operations")[index], operation, operations)
+        yield from validate_supported(operation, operations, (path / "operations")[index])
     if not rule.api_groups:
         yield required(path / "apiGroups")
     yield from _alone(rule.api_groups, path / "apiGroups", "API groups")

@@ -14,7 +14,6 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
 from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, validating_policies
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
@@ -46,20 +45,12 @@ def set_defaults(policy: ValidatingAdmissionPolicy) -> None:
 
 
 class ValidatingAdmissionPolicyStrategy(JudgedStrategy[ValidatingAdmissionPolicy]):
-    def prepare_for_create(self, ctx: Context, policy: ValidatingAdmissionPolicy) -> None:
-        policy.status = ValidatingAdmissionPolicyStatus()
-        policy.metadata.generation = 1
-
-    def prepare_for_update(self, ctx: Context, new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy) -> None:
-        new.status = old.status
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
 
 class ValidatingAdmissionPolicyStatusStrategy(StatusStrategy[ValidatingAdmissionPolicy]):
-    def prepare_for_update(self, ctx: Context, new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy) -> None:
-        new.spec = old.spec
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(
         self, ctx: Context, new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy

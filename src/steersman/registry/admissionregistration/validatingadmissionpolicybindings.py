@@ -8,7 +8,6 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_REF, POLICY_NAME
 from steersman.registry.admissionregistration.defaults import set_match_defaults
 from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, validating_bindings
-from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Resource
 
 
@@ -18,14 +17,7 @@ def set_defaults(binding: ValidatingAdmissionPolicyBinding) -> None:
 
 
 class ValidatingAdmissionPolicyBindingStrategy(JudgedStrategy[ValidatingAdmissionPolicyBinding]):
-    def prepare_for_create(self, ctx: Context, binding: ValidatingAdmissionPolicyBinding) -> None:
-        binding.metadata.generation = 1
-
-    def prepare_for_update(
-        self, ctx: Context, new: ValidatingAdmissionPolicyBinding, old: ValidatingAdmissionPolicyBinding
-    ) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+    bumps_generation_on = ("spec",)
 
 
 VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(

@@ -27,15 +27,7 @@ def set_defaults(configuration: ValidatingWebhookConfiguration) -> None:
 
 class ValidatingWebhookConfigurationStrategy(Strategy[ValidatingWebhookConfiguration]):
     allow_unconditional_update = False
-
-    def prepare_for_create(self, ctx: Context, configuration: ValidatingWebhookConfiguration) -> None:
-        configuration.metadata.generation = 1
-
-    def prepare_for_update(
-        self, ctx: Context, new: ValidatingWebhookConfiguration, old: ValidatingWebhookConfiguration
-    ) -> None:
-        if new.webhooks != old.webhooks:
-            new.metadata.generation = old.metadata.generation + 1
+    bumps_generation_on = ("webhooks",)
 
     def validate(self, ctx: Context, configuration: ValidatingWebhookConfiguration) -> Iterator[FieldError]:
         return validate_configuration(configuration)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionCondition, CustomResourceDefinitionStatus
+from steersman.machinery.values import conditions
 from steersman.machinery.values.times import now
 
 ESTABLISHED: Final = "Established"
@@ -18,22 +19,17 @@ class HasConditions(Protocol):
 
 
 def find_condition(definition: HasConditions, kind: str) -> CustomResourceDefinitionCondition | None:
-    """The first condition of a type."""
-    return next((each for each in definition.status.conditions or () if each.type == kind), None)
+    """Return the condition of a type."""
+    return conditions.find_condition(definition.status.conditions or (), kind)
 
 
 def is_established(definition: HasConditions) -> bool:
     """Whether objects of the kind can be stored, so that it may not be another any more."""
-    condition = find_condition(definition, ESTABLISHED)
-    return condition is not None and condition.status == "True"
+    return conditions.is_condition_true(definition.status.conditions or (), ESTABLISHED)
 
 
 def set_condition(definition: HasConditions, kind: str, status: str, reason: str, message: str) -> None:
-    """Makes the condition of a type say this; the time is that of its last change of status."""
-    found = find_condition(definition, kind)
-    if found is None:
-        found = CustomResourceDefinitionCondition(type=kind)
-        definition.status.conditions = [*(definition.status.conditions or ()), found]
-    if found.status != status or found.last_transition_time is None:
-        found.last_transition_time = now()
-    found.status, found.reason, found.message = status, reason, message
+    """Set the condition of a type."""
+    new = CustomResourceDefinitionCondition(type=kind, status=status, reason=reason, message=message)
+    definition.status.conditions = conditions.with_condition(definition.status.conditions or (), new)
+    new.last_transition_time = new.last_transition_time or now()

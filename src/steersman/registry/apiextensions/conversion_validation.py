@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition, WebhookClientConfig
-from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, forbidden, required
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.registry.apiextensions.defaults import HTTPS_PORT
 from steersman.registry.validation.webhook_clients import (
     validate_ca_bundle,
@@ -59,10 +60,7 @@ def validate_conversion(
 
 def validate_enum(value: str, accepted: Sequence[str], path: Path) -> Iterator[FieldError]:
     """One of some texts, which has to be there."""
-    if not value:
-        yield required(path)
-    elif value not in accepted:
-        yield not_supported(path, value, accepted)
+    yield from validate_choice(value, accepted, path)
 
 
 def _validate_client_config(config: WebhookClientConfig, path: Path, *, any_ca_bundle: bool) -> Iterator[FieldError]:

@@ -35,6 +35,7 @@ _MARKED: Final = "CustomResourceDefinition marked for deletion; CustomResource d
 class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
     allow_unconditional_update = False
     metadata_on_update = "twice"
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, definition: CustomResourceDefinition) -> None:
         definition.status = CustomResourceDefinitionStatus(stored_versions=storage_version(definition))

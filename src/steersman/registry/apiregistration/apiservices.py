@@ -9,7 +9,6 @@ from steersman.api.apiregistration.v1 import (
     APIService,
     APIServiceCondition,
     APIServiceSpec,
-    APIServiceStatus,
     ServiceReference,
 )
 from steersman.kinds.built_in import built_in
@@ -20,6 +19,7 @@ from steersman.machinery.validation.formats import (
     is_path_segment_name,
     is_valid_port_num,
 )
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.values import times
 from steersman.rest.context import Context
@@ -46,8 +46,7 @@ def _validate(service: APIService) -> Iterator[FieldError]:
         yield required(path / "group", "only v1 may have an empty group and it better be legacy kube")
     for message in is_dns1123_subdomain(spec.group) if spec.group else ():
         yield invalid(path / "group", spec.group, message)
-    for message in is_dns1035_label(spec.version):
-        yield invalid(path / "version", spec.version, message)
+    yield from validate_with(is_dns1035_label, spec.version, path / "version")
     if not 0 < spec.group_priority_minimum <= 20_000:
         detail = "must be positive and less than 20000"
         yield invalid(path / "groupPriorityMinimum", spec.group_priority_minimum, detail)
@@ -80,9 +79,10 @@ def _validate_remote(spec: APIServiceSpec, service: ServiceReference, path: Path
 
 class APIServiceStrategy(Strategy[APIService]):
     allow_unconditional_update = False
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, service: APIService) -> None:
-        service.status = APIServiceStatus()
+        super().prepare_for_create(ctx, service)
         if service.spec.service is None:
             service.status.conditions = [
                 APIServiceCondition(
@@ -97,15 +97,13 @@ class APIServiceStrategy(Strategy[APIService]):
     def validate(self, ctx: Context, service: APIService) -> Iterator[FieldError]:
         return _validate(service)
 
-    def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
-        new.status = old.status
-
     def validate_update(self, ctx: Context, new: APIService, old: APIService) -> Iterator[FieldError]:
         return self.validate(ctx, new)
 
 
 class APIServiceStatusStrategy(StatusStrategy[APIService]):
     allow_unconditional_update = False
+    resets = ("spec", "metadata")
 
     def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
         new.spec = old.spec

@@ -20,7 +20,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     regex_error,
 )
-from steersman.registry.status_metadata import reset_metadata_for_status
+from steersman.machinery.validation.leaves import validate_with
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -67,8 +67,7 @@ def _api_version_errors(api_version: str) -> str:
 
 
 def _validate_server(server: ServerStorageVersion, path: Path) -> Iterator[FieldError]:
-    for message in is_dns1123_subdomain(server.api_server_id):
-        yield invalid(path / "apiServerID", server.api_server_id, message)
+    yield from validate_with(is_dns1123_subdomain, server.api_server_id, path / "apiServerID")
     encoding, decodable = server.encoding_version, server.decodable_versions
     if errors := _api_version_errors(encoding):
         yield invalid(path / "encodingVersion", encoding, errors)
@@ -117,8 +116,7 @@ def _validate_conditions(conditions: Sequence[StorageVersionCondition]) -> Itera
             yield invalid(path / "type", condition.type, detail)
         seen[condition.type] = index
         for name, value in (("type", condition.type), ("status", condition.status)):
-            for message in is_qualified_name(value):
-                yield invalid(path / name, value, message)
+            yield from validate_with(is_qualified_name, value, path / name)
         if not condition.reason:
             yield required(path / "reason")
         if not condition.message:
@@ -140,21 +138,13 @@ def _validate_status(status: StorageVersionStatus) -> Iterator[FieldError]:
 class StorageVersionStrategy(Strategy[StorageVersion]):
     allow_unconditional_update = False
     metadata_on_update = "once"
-
-    def prepare_for_create(self, ctx: Context, obj: StorageVersion) -> None:
-        obj.status = StorageVersionStatus()
-
-    def prepare_for_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> None:
-        new.status = old.status
+    resets = ("status",)
 
 
 class StorageVersionStatusStrategy(StatusStrategy[StorageVersion]):
     allow_unconditional_update = False
     metadata_on_update = "once"
-
-    def prepare_for_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> None:
-        super().prepare_for_update(ctx, new, old)
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(self, ctx: Context, new: StorageVersion, old: StorageVersion) -> Iterator[FieldError]:
         return _validate_status(new.status)

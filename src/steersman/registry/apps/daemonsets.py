@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
+from steersman.api.apps.v1 import DaemonSet, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
@@ -23,7 +23,7 @@ from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
 from steersman.registry.pod_template.validation.workloads import parse_selector, validate_always_running
-from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy, template_warnings
 from steersman.registry.validation.counts import (
     int_or_percent_value,
     validate_at_most_all,
@@ -132,10 +132,8 @@ def _validate(
 
 class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
     def prepare_for_create(self, ctx: Context, daemon_set: DaemonSet) -> None:
-        daemon_set.status = DaemonSetStatus()
-        daemon_set.metadata.generation = 1
+        super().prepare_for_create(ctx, daemon_set)
         daemon_set.metadata.annotations[TEMPLATE_GENERATION] = str(max(1, template_generation(daemon_set)))
-        drop_disabled_template_fields(daemon_set.spec.template, None)
 
     def validate(self, ctx: Context, daemon_set: DaemonSet) -> Iterator[FieldError]:
         return _validate(daemon_set, self.template_options(None))
@@ -144,12 +142,9 @@ class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
         yield from template_warnings(daemon_set.spec.template)
 
     def prepare_for_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> None:
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        new.status = old.status
-        template_changed = new.spec.template != old.spec.template
-        new.metadata.annotations[TEMPLATE_GENERATION] = str(template_generation(old) + template_changed)
-        if template_changed or new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
+        generation = template_generation(old) + (new.spec.template != old.spec.template)
+        new.metadata.annotations[TEMPLATE_GENERATION] = str(generation)
 
     def validate_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[FieldError]:
         yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps import v1
-from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
+from steersman.api.apps.v1 import Deployment, RollingUpdateDeployment
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
@@ -28,7 +28,6 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
@@ -149,10 +148,8 @@ def _validate_spec(deployment: Deployment, options: PodValidationOptions) -> Ite
 
 
 class DeploymentStrategy(WorkloadStrategy[Deployment]):
-    def prepare_for_create(self, ctx: Context, deployment: Deployment) -> None:
-        deployment.status = DeploymentStatus()
-        deployment.metadata.generation = 1
-        drop_disabled_template_fields(deployment.spec.template, None)
+    # annotations are copied to the replica sets
+    bumps_generation_on = ("spec", "metadata/annotations")
 
     def validate(self, ctx: Context, deployment: Deployment) -> Iterator[FieldError]:
         return _validate_spec(deployment, self.template_options(None))
@@ -160,13 +157,6 @@ class DeploymentStrategy(WorkloadStrategy[Deployment]):
     def warnings_on_create(self, ctx: Context, deployment: Deployment) -> Iterator[str]:
         yield from name_warnings(deployment.metadata.name)
         yield from template_warnings(deployment.spec.template)
-
-    def prepare_for_update(self, ctx: Context, new: Deployment, old: Deployment) -> None:
-        new.status = old.status
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        # Annotations count too: they are copied to the replica sets.
-        if new.spec != old.spec or new.metadata.annotations != old.metadata.annotations:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[FieldError]:
         yield from _validate_spec(new, self.template_options(old.spec.template))
@@ -178,9 +168,7 @@ class DeploymentStrategy(WorkloadStrategy[Deployment]):
 
 
 class DeploymentStatusStrategy(StatusStrategy[Deployment]):
-    def prepare_for_update(self, ctx: Context, new: Deployment, old: Deployment) -> None:
-        new.spec = old.spec
-        new.metadata.labels = old.metadata.labels
+    resets = ("spec", "metadata/labels")
 
     def validate_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[FieldError]:
         status, path = new.status, Path("status")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
@@ -20,7 +20,6 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
@@ -66,23 +65,12 @@ def _validate_spec(spec: ReplicaSetSpec, options: PodValidationOptions) -> Itera
 
 
 class ReplicaSetStrategy(WorkloadStrategy[ReplicaSet]):
-    def prepare_for_create(self, ctx: Context, replica_set: ReplicaSet) -> None:
-        replica_set.status = ReplicaSetStatus()
-        replica_set.metadata.generation = 1
-        drop_disabled_template_fields(replica_set.spec.template, None)
-
     def validate(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[FieldError]:
         return _validate_spec(replica_set.spec, self.template_options(None))
 
     def warnings_on_create(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[str]:
         yield from name_warnings(replica_set.metadata.name)
         yield from template_warnings(replica_set.spec.template)
-
-    def prepare_for_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> None:
-        new.status = old.status
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[FieldError]:
         yield from _validate_spec(new.spec, self.template_options(old.spec.template))

@@ -12,14 +12,14 @@ from steersman.api.apps.v1 import (
     StatefulSet,
     StatefulSetPersistentVolumeClaimRetentionPolicy,
     StatefulSetSpec,
-    StatefulSetStatus,
     StatefulSetUpdateStrategy,
 )
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import encode_in_order
-from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_label
+from steersman.machinery.validation.leaves import validate_supported, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.apps.update_strategy import shown_strategy
@@ -36,7 +36,7 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.volume_defaults import set_claim_spec_defaults
 from steersman.registry.pod_template.warnings import claim_spec_warnings
-from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy, template_warnings
 from steersman.registry.scale import SCALE
 from steersman.registry.validation.counts import (
     int_or_percent_value,
@@ -150,8 +150,7 @@ def _validate_retention(spec: StatefulSetSpec, path: Path) -> Iterator[FieldErro
     policy = spec.persistent_volume_claim_retention_policy
     if policy is not None:
         for value, name in ((policy.when_deleted, "whenDeleted"), (policy.when_scaled, "whenScaled")):
-            if value not in RETENTION_POLICIES:
-                yield not_supported(path / name, value, RETENTION_POLICIES)
+            yield from validate_supported(value, RETENTION_POLICIES, path / name)
 
 
 def _checked_template(spec: StatefulSetSpec) -> PodTemplateSpec:
@@ -202,8 +201,7 @@ def _validate_spec(
     if spec.ordinals is not None:
         yield from validate_nonnegative(spec.ordinals.start, path.child("ordinals", "start"))
     if new and spec.service_name:
-        for message in is_dns1123_label(spec.service_name):
-            yield invalid(path / "serviceName", spec.service_name, message)
+        yield from validate_with(is_dns1123_label, spec.service_name, path / "serviceName")
     yield from validate_selector(spec.selector, path / "selector", "statefulset")
     yield from _validate_template(spec, path / "template", options, check_pod=check_pod)
     yield from validate_always_running(spec.template, path / "template", "StatefulSet")
@@ -231,10 +229,8 @@ def _claim_warnings(spec: StatefulSetSpec, *member: str) -> Iterator[str]:
 
 class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
     def prepare_for_create(self, ctx: Context, stateful_set: StatefulSet) -> None:
-        stateful_set.status = StatefulSetStatus()
-        stateful_set.metadata.generation = 1
+        super().prepare_for_create(ctx, stateful_set)
         _drop_max_unavailable(stateful_set)
-        drop_disabled_template_fields(stateful_set.spec.template, None)
 
     def validate(self, ctx: Context, stateful_set: StatefulSet) -> Iterator[FieldError]:
         return _validate_spec(stateful_set.spec, self.template_options(None), new=True)
@@ -245,13 +241,10 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
         yield from _claim_warnings(stateful_set.spec)
 
     def prepare_for_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> None:
-        new.status = old.status
         old_rolling = old.spec.update_strategy.rolling_update
         if old_rolling is None or old_rolling.max_unavailable is None:
             _drop_max_unavailable(new)
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> Iterator[FieldError]:
         options = self.template_options(old.spec.template)

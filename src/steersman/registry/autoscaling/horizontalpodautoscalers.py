@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from steersman.api.autoscaling import v1
 from steersman.api.autoscaling.v2 import (
     HorizontalPodAutoscaler,
-    HorizontalPodAutoscalerStatus,
     HPAScalingPolicy,
     HPAScalingRules,
     MetricSpec,
@@ -80,14 +79,10 @@ def _with_defaults(rules: HPAScalingRules | None, defaults: HPAScalingRules) -> 
 
 
 class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
-    def prepare_for_create(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> None:
-        autoscaler.status = HorizontalPodAutoscalerStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> Iterator[FieldError]:
         return validate_autoscaler(autoscaler, None)
-
-    def prepare_for_update(self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler) -> None:
-        new.status = old.status
 
     def validate_update(
         self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler

@@ -19,6 +19,7 @@ from steersman.api.autoscaling.v2 import (
 )
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_label, is_path_segment_name
+from steersman.machinery.validation.leaves import validate_required, validate_supported, validate_with
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE
 from steersman.machinery.validation.resource_names import validate_container_resource_name
 from steersman.machinery.values.quantity import parse
@@ -91,11 +92,7 @@ def _validate_reference(
     reference: CrossVersionObjectReference, path: Path, *, check_version: bool, group_needed: bool
 ) -> Iterator[FieldError]:
     for value, name in ((reference.kind, "kind"), (reference.name, "name")):
-        if not value:
-            yield required(path / name)
-        else:
-            for message in is_path_segment_name(value):
-                yield invalid(path / name, value, message)
+        yield from validate_required(is_path_segment_name, value, path / name)
     if check_version and (error := _version_error(reference, group_needed)):
         yield invalid(path / "apiVersion", reference.api_version, error)
 
@@ -111,8 +108,7 @@ def _validate_metrics(spec: HorizontalPodAutoscalerSpec, path: Path, *, check_ve
 def _validate_metric(metric: MetricSpec, path: Path, *, check_version: bool) -> Iterator[FieldError]:
     if not metric.type:
         yield required(path / "type", "must specify a metric source type")
-    if metric.type not in SOURCE_TYPES:
-        yield not_supported(path / "type", metric.type, SOURCE_TYPES)
+    yield from validate_supported(metric.type, SOURCE_TYPES, path / "type")
     present = [names for names in _SOURCES.values() if getattr(metric, names[0]) is not None]
     if present:
         attribute, name = present[0]
@@ -169,8 +165,7 @@ def _validate_container_resource(source: ContainerResourceMetricSource | None, p
     if not source.container:
         yield required(path / "container", "must specify a container")
     else:
-        for message in is_dns1123_label(source.container):
-            yield invalid(path / "container", source.container, message)
+        yield from validate_with(is_dns1123_label, source.container, path / "container")
     yield from _validate_utilization(source.target, path / "target")
 
 
@@ -227,8 +222,7 @@ def _validate_rules(rules: HPAScalingRules, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_policy(policy: HPAScalingPolicy, path: Path) -> Iterator[FieldError]:
-    if policy.type not in POLICY_TYPES:
-        yield not_supported(path / "type", policy.type, POLICY_TYPES)
+    yield from validate_supported(policy.type, POLICY_TYPES, path / "type")
     if policy.value <= 0:
         yield invalid(path / "value", policy.value, "must be greater than zero")
     if policy.period_seconds <= 0:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, JobSpec
+from steersman.api.batch.v1 import CronJob, CronJobSpec, JobSpec
+from steersman.api.core.v1 import PodTemplateSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.cron.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.machinery.values import times
 from steersman.registry.batch.job_validation import validate_spec
@@ -16,7 +18,7 @@ from steersman.registry.batch.jobs import job_spec_warnings, set_job_spec_defaul
 from steersman.registry.columns import label_selector_text
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, name_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy, name_warnings
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
@@ -50,10 +52,7 @@ def _validate_spec(spec: CronJobSpec, old: CronJobSpec | None, options: PodValid
         yield from validate_nonnegative(spec.starting_deadline_seconds, path / "startingDeadlineSeconds")
     if old is None or old.time_zone != spec.time_zone:
         yield from _validate_time_zone(spec.time_zone, path / "timeZone")
-    if not spec.concurrency_policy:
-        yield required(path / "concurrencyPolicy")
-    elif spec.concurrency_policy not in CONCURRENCY_POLICIES:
-        yield not_supported(path / "concurrencyPolicy", spec.concurrency_policy, CONCURRENCY_POLICIES)
+    yield from validate_choice(spec.concurrency_policy, CONCURRENCY_POLICIES, path / "concurrencyPolicy")
     yield from _validate_job_template(spec.job_template.spec, path.child("jobTemplate", "spec"), options)
     if spec.successful_jobs_history_limit is not None:
         yield from validate_nonnegative(spec.successful_jobs_history_limit, path / "successfulJobsHistoryLimit")
@@ -96,10 +95,8 @@ def _validate_job_template(spec: JobSpec, path: Path, options: PodValidationOpti
 
 
 class CronJobStrategy(WorkloadStrategy[CronJob]):
-    def prepare_for_create(self, ctx: Context, cron_job: CronJob) -> None:
-        cron_job.status = CronJobStatus()
-        cron_job.metadata.generation = 1
-        drop_disabled_template_fields(cron_job.spec.job_template.spec.template, None)
+    def template_of(self, cron_job: CronJob) -> PodTemplateSpec:
+        return cron_job.spec.job_template.spec.template
 
     def validate(self, ctx: Context, cron_job: CronJob) -> Iterator[FieldError]:
         yield from _validate_spec(cron_job.spec, None, self.template_options(None))
@@ -109,12 +106,6 @@ class CronJobStrategy(WorkloadStrategy[CronJob]):
     def warnings_on_create(self, ctx: Context, cron_job: CronJob) -> Iterator[str]:
         yield from name_warnings(cron_job.metadata.name)
         yield from job_spec_warnings(cron_job.spec.job_template.spec, JOB_SPEC)
-
-    def prepare_for_update(self, ctx: Context, new: CronJob, old: CronJob) -> None:
-        new.status = old.status
-        drop_disabled_template_fields(new.spec.job_template.spec.template, old.spec.job_template.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[FieldError]:
         return _validate_spec(new.spec, old.spec, self.template_options(old.spec.job_template.spec.template))

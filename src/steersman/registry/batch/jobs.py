@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steersman.api.batch.v1 import Job, JobSpec, JobStatus
+from steersman.api.batch.v1 import Job, JobSpec
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import empty_to_null
@@ -27,7 +27,6 @@ from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
@@ -110,9 +109,7 @@ class JobStrategy(WorkloadStrategy[Job]):
         labels = job.spec.template.metadata.labels
         if job.metadata.labels is labels:
             job.metadata.labels = dict(labels)
-        job.status = JobStatus()
-        job.metadata.generation = 1
-        drop_disabled_template_fields(job.spec.template, None)
+        super().prepare_for_create(ctx, job)
 
     def validate(self, ctx: Context, job: Job) -> Iterator[FieldError]:
         return validate_job(job, self.template_options(None))
@@ -126,11 +123,8 @@ class JobStrategy(WorkloadStrategy[Job]):
         yield from job_spec_warnings(job.spec, Path("spec"))
 
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
-        new.status = old.status
         empty_to_null(new.spec)  # so that an empty list of rules is no change
-        drop_disabled_template_fields(new.spec.template, old.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
         if options.propagation_policy is None and options.orphan_dependents is None:

@@ -28,6 +28,7 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import validate_nonnegative
 from steersman.registry.batch.indexes import IndexesError, count_indexes
 
@@ -108,8 +109,7 @@ def _validate_conditions(patterns: list[PodFailurePolicyOnPodConditionsPattern],
     if len(patterns) > MAX_CONDITION_PATTERNS:
         yield too_many(path, len(patterns), MAX_CONDITION_PATTERNS)
     for index, pattern in enumerate(patterns):
-        for message in is_qualified_name(pattern.type):
-            yield invalid(path[index] / "type", pattern.type, message)
+        yield from validate_with(is_qualified_name, pattern.type, path[index] / "type")
         if not pattern.status:
             yield required(path[index] / "status", _valid_values(STATUSES))
         elif pattern.status not in STATUSES:

@@ -22,6 +22,8 @@ Conditions = list[CertificateSigningRequestCondition]
 
 
 class CSRStrategy(Strategy[CertificateSigningRequest]):
+    resets = ("spec", "status")
+
     def prepare_for_create(self, ctx: Context, request: CertificateSigningRequest) -> None:
         # Who asks is not for them to say.
         spec, user = request.spec, ctx.user
@@ -33,10 +35,6 @@ class CSRStrategy(Strategy[CertificateSigningRequest]):
     def validate(self, ctx: Context, request: CertificateSigningRequest) -> Iterator[FieldError]:
         return validate_request(request, Allowed())
 
-    def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
-        new.spec = old.spec
-        new.status = old.status
-
     def validate_update(
         self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
     ) -> Iterator[FieldError]:
@@ -45,6 +43,8 @@ class CSRStrategy(Strategy[CertificateSigningRequest]):
 
 class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
     """For signers: neither approval nor denial can be changed here."""
+
+    resets = ("spec", "status/conditions")
 
     def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
         new.spec = old.spec
@@ -61,11 +61,11 @@ class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
 class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
     """For approvers: only conditions can be changed here."""
 
+    resets = ("spec", "status/certificate")
+
     def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
-        conditions = new.status.conditions
-        _set_times(conditions, old.status.conditions)
-        new.spec = old.spec
-        new.status = CertificateSigningRequestStatus(conditions=conditions, certificate=old.status.certificate)
+        super().prepare_for_update(ctx, new, old)
+        _set_times(new.status.conditions, old.status.conditions)
 
     def validate_update(
         self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest

@@ -19,11 +19,11 @@ from steersman.machinery.errors.field import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     quote,
     required,
 )
 from steersman.machinery.go.pem import blocks, decode_block
+from steersman.machinery.validation.leaves import validate_choice, validate_supported
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(
@@ -123,8 +123,7 @@ def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: A
         yield required(path)
     if not allowed.unknown_usages:
         for index, usage in enumerate(spec.usages):
-            if usage not in USAGES:
-                yield not_supported(path[index], usage, USAGES)
+            yield from validate_supported(usage, USAGES, path[index])
     if not allowed.duplicate_usages:
         seen: set[str] = set()
         for index, usage in enumerate(spec.usages):
@@ -142,10 +141,7 @@ def _validate_conditions(
         if not condition.type and not allowed.empty_condition:
             yield required(path / "type")
         statuses = ("True",) if condition.type in TERMINAL else STATUSES
-        if not condition.status:
-            yield required(path / "status")
-        elif condition.status not in statuses:
-            yield not_supported(path / "status", condition.status, statuses)
+        yield from validate_choice(condition.status, statuses, path / "status")
         other = {"Approved": "Denied", "Denied": "Approved"}.get(condition.type)
         if other in seen and not allowed.approved_and_denied:
             detail = "Approved and Denied conditions are mutually exclusive"

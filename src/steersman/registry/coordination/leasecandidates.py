@@ -10,6 +10,7 @@ from steersman.api.coordination.v1beta1 import LeaseCandidate, LeaseCandidateSpe
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_config_map_key, is_qualified_name
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.semver import ZERO, Semver, parse_semver
 from steersman.registry.older_version import deprecated, older_version
@@ -65,8 +66,7 @@ def _validate_election(strategy: str, path: Path) -> Iterator[FieldError]:
         if strategy != OLDEST_EMULATION_VERSION:
             yield not_supported(path, strategy, (OLDEST_EMULATION_VERSION,))
         return
-    for message in is_qualified_name(strategy):
-        yield invalid(path, strategy, message)
+    yield from validate_with(is_qualified_name, strategy, path)
 
 
 class LeaseCandidateStrategy(Strategy[LeaseCandidate]):

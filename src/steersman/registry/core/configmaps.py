@@ -9,6 +9,7 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, too_long
 from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key, total_length
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -43,13 +44,11 @@ class ConfigMapStrategy(Strategy[ConfigMap]):
 
 def _validate_keys(obj: ConfigMap) -> Iterator[FieldError]:
     for key in obj.data:
-        for message in is_config_map_key(key):
-            yield invalid(_DATA[key], key, message)
+        yield from validate_with(is_config_map_key, key, _DATA[key])
         if key in obj.binary_data:
             yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
     for key in obj.binary_data:
-        for message in is_config_map_key(key):
-            yield invalid(_BINARY_DATA[key], key, message)
+        yield from validate_with(is_config_map_key, key, _BINARY_DATA[key])
 
 
 CONFIG_MAPS: Final = Resource(

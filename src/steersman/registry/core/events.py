@@ -14,6 +14,7 @@ from steersman.machinery.conversion.events import from_core, to_core
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import (
     FIELD_IMMUTABLE,
     name_is_dns_subdomain,
@@ -47,16 +48,14 @@ def _validate_common(event: Event, *, core: bool) -> Iterator[FieldError]:
         if not involved and own not in ("default", "kube-system"):
             yield invalid(path, involved, _NAMESPACE_MISMATCH)
         yield from _validate_new_members(event, Path("reportingComponent" if core else "reportingController"))
-    for message in is_dns1123_subdomain(own):
-        yield invalid(Path("namespace"), own, message)
+    yield from validate_with(is_dns1123_subdomain, own, Path("namespace"))
 
 
 def _validate_new_members(event: Event, controller: Path) -> Iterator[FieldError]:
     """What an event with an `eventTime` must say."""
     if not event.reporting_component:
         yield required(controller)
-    for message in is_qualified_name(event.reporting_component):
-        yield invalid(controller, event.reporting_component, message)
+    yield from validate_with(is_qualified_name, event.reporting_component, controller)
     for name, value in (
         ("reportingInstance", event.reporting_instance),
         ("action", event.action),

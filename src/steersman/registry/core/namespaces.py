@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.core.v1 import Namespace, NamespaceStatus
+from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -37,8 +37,11 @@ def _validate_finalizer(name: str, path: Path) -> Iterator[FieldError]:
 
 
 class NamespaceStrategy(Strategy[Namespace]):
+    resets = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: Namespace) -> None:
-        obj.status = NamespaceStatus(phase=ACTIVE)
+        super().prepare_for_create(ctx, obj)
+        obj.status.phase = ACTIVE
         if FINALIZER not in obj.spec.finalizers:
             obj.spec.finalizers.append(FINALIZER)
 
@@ -50,8 +53,8 @@ class NamespaceStrategy(Strategy[Namespace]):
         default_labels(obj)
 
     def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
+        super().prepare_for_update(ctx, new, old)
         new.spec.finalizers = old.spec.finalizers
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
         return self.validate(ctx, new)
@@ -74,8 +77,7 @@ class NamespaceStrategy(Strategy[Namespace]):
 
 
 class NamespaceStatusStrategy(NamespaceStrategy):
-    def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
-        new.spec = old.spec
+    resets = ("spec",)
 
     def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
         path = Path("status", "Phase")
@@ -90,7 +92,7 @@ class NamespaceFinalizeStrategy(NamespaceStrategy):
     """`/finalize` is where a namespace controller says that it is done."""
 
     def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
-        new.status = old.status
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
         for index, name in enumerate(new.spec.finalizers):

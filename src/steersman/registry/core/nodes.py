@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.core.v1 import Node, NodeProxyOptions, Taint
-from steersman.endpoints.proxy.location import Location, join_preserving_trailing_slash
-from steersman.endpoints.proxy.upgrade_aware import proxy
-from steersman.endpoints.request import Request
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.pod_resources import round_up_to_milli
 from steersman.machinery.errors.field import (
@@ -19,26 +16,20 @@ from steersman.machinery.errors.field import (
     forbidden,
     internal,
     invalid,
-    not_supported,
     quote,
-    required,
 )
-from steersman.machinery.errors.status import bad_request
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import is_valid_cidr_for_legacy_field, parse_cidr_sloppy, warnings_for_cidr
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import validate_quantity
 from steersman.machinery.validation.selectors import validate_label_name
-from steersman.net.client.dial import DialError, resolve
-from steersman.net.message import Response
 from steersman.registry.core.node_annotations import validate_node_annotations
-from steersman.registry.core.pods.kubelet import is_global_unicast
-from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.printing.go_struct import go_struct
-from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
+from steersman.work.first_use import on_first_use
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -59,10 +50,7 @@ def validate_taints(taints: Sequence[Taint], path: Path) -> Iterator[FieldError]
         yield from validate_label_name(taint.key, item / "key")
         if messages := is_valid_label_value(taint.value):
             yield invalid(item / "value", taint.value, ";".join(messages))
-        if not taint.effect:
-            yield required(item / "effect")
-        elif taint.effect not in TAINT_EFFECTS:
-            yield not_supported(item / "effect", taint.effect, TAINT_EFFECTS)
+        yield from validate_choice(taint.effect, TAINT_EFFECTS, item / "effect")
         if (taint.key, taint.effect) in seen:
             value = go_struct(Key=taint.key, Value=taint.value, Effect=taint.effect, TimeAdded=taint.time_added)
             found = duplicate(item, value)
@@ -162,6 +150,8 @@ class NodeStrategy(Strategy[Node]):
     """Unlike other kinds a node may be created with its status. `configSource` and what belongs to it is a feature that
     is gone: nobody can set it any more."""
 
+    resets = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: Node) -> None:
         obj.spec.config_source = None
         obj.status.config = None
@@ -176,7 +166,7 @@ class NodeStrategy(Strategy[Node]):
             yield from warnings_for_cidr(cidr, _SPEC.child("podCIDRs")[index])
 
     def prepare_for_update(self, ctx: Context, new: Node, old: Node) -> None:
-        new.status = old.status
+        super().prepare_for_update(ctx, new, old)
         new.spec.config_source = old.spec.config_source
 
     def validate_update(self, ctx: Context, new: Node, old: Node) -> Iterator[FieldError]:
@@ -188,8 +178,10 @@ class NodeStrategy(Strategy[Node]):
 
 
 class NodeStatusStrategy(NodeStrategy):
+    resets = ("spec",)
+
     def prepare_for_update(self, ctx: Context, new: Node, old: Node) -> None:
-        new.spec = old.spec
+        super().prepare_for_update(ctx, new, old)
         new.status.config = old.status.config
 
     def validate_update(self, ctx: Context, new: Node, old: Node) -> Iterator[FieldError]:
@@ -209,33 +201,6 @@ def default_node(node: Node) -> None:
         status.allocatable = dict(status.capacity)
     round_up_to_milli(status.capacity)
     round_up_to_milli(status.allocatable)
-
-
-async def proxy_to_node(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """What the node's kubelet, or another port of the node, answers to the request. Raises StatusError."""
-    parts = split_scheme_name_port(name)
-    if parts is None:
-        raise bad_request(f"invalid node request {quote(name)}")
-    scheme, node_name, port = parts
-    node: Node = await services.objects("", "nodes").get(ctx, node_name)
-    kubelet = services.kubelet
-    host, kubelet_port = kubelet.host(node), kubelet.port(node)
-    try:
-        addresses = await resolve(host)
-    except DialError as error:
-        raise bad_request(str(error)) from None
-    if not all(map(is_global_unicast, addresses)):
-        raise bad_request("address not allowed")
-    at_kubelet = not port or port == str(kubelet_port)
-    location = Location(
-        scheme="https" if at_kubelet else scheme or "http",
-        host=host,
-        port=kubelet_port if at_kubelet else proxied_port(port),
-        addresses=tuple(addresses),
-        path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
-        transport=kubelet.transport() if at_kubelet else services.proxied.transport(),
-    )
-    return await proxy(request, location)
 
 
 def _status_text(node: Node) -> str:
@@ -285,7 +250,7 @@ NODES: Final = Resource(
             name="proxy",
             kind=built_in(NodeProxyOptions),
             verbs=("create", "delete", "get", "patch", "update"),
-            connect=proxy_to_node,
+            connect=on_first_use("steersman.registry.core.node_proxy", "proxy_to_node"),
             connect_path=True,
             connect_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
             tables=False,

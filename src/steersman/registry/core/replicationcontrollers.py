@@ -9,7 +9,6 @@ from steersman.api.core.v1 import (
     PodTemplateSpec,
     ReplicationController,
     ReplicationControllerSpec,
-    ReplicationControllerStatus,
 )
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, required
@@ -22,7 +21,6 @@ from steersman.registry.pod_template.validation.pods import validate_pod_templat
 from steersman.registry.pod_template.validation.workloads import validate_always_running, validate_selected
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
@@ -64,12 +62,6 @@ def _validate_spec(spec: ReplicationControllerSpec, options: PodValidationOption
 class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
     garbage_collection = "orphan"
 
-    def prepare_for_create(self, ctx: Context, obj: ReplicationController) -> None:
-        obj.status = ReplicationControllerStatus()
-        obj.metadata.generation = 1
-        if obj.spec.template is not None:
-            drop_disabled_template_fields(obj.spec.template, None)
-
     def validate(self, ctx: Context, obj: ReplicationController) -> Iterator[FieldError]:
         return _validate_spec(obj.spec, self.template_options(None))
 
@@ -77,13 +69,6 @@ class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
         yield from name_warnings(obj.metadata.name)
         if obj.spec.template is not None:
             yield from template_warnings(obj.spec.template)
-
-    def prepare_for_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> None:
-        new.status = old.status
-        if new.spec.template is not None:
-            drop_disabled_template_fields(new.spec.template, old.spec.template)
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(
         self, ctx: Context, new: ReplicationController, old: ReplicationController

@@ -140,8 +140,7 @@ def _go_value(requirement: ScopedResourceSelectorRequirement) -> object:
 
 
 class ResourceQuotaStrategy(Strategy[ResourceQuota]):
-    def prepare_for_create(self, ctx: Context, obj: ResourceQuota) -> None:
-        obj.status = ResourceQuotaStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, obj: ResourceQuota) -> Iterator[FieldError]:
         yield from _validate_spec(obj.spec)
@@ -157,9 +156,6 @@ class ResourceQuotaStrategy(Strategy[ResourceQuota]):
             if request is not None and limit is not None and parse(request) > parse(limit):
                 yield f"ResourceQuota {name} ({request}) should be less than limits.{resource} ({limit})"
 
-    def prepare_for_update(self, ctx: Context, new: ResourceQuota, old: ResourceQuota) -> None:
-        new.status = old.status
-
     def validate_update(self, ctx: Context, new: ResourceQuota, old: ResourceQuota) -> Iterator[FieldError]:
         yield from _validate_spec(new.spec)
         if set(new.spec.scopes) != set(old.spec.scopes):
@@ -167,8 +163,7 @@ class ResourceQuotaStrategy(Strategy[ResourceQuota]):
 
 
 class ResourceQuotaStatusStrategy(ResourceQuotaStrategy):
-    def prepare_for_update(self, ctx: Context, new: ResourceQuota, old: ResourceQuota) -> None:
-        new.spec = old.spec
+    resets = ("spec",)
 
     def validate_update(self, ctx: Context, new: ResourceQuota, old: ResourceQuota) -> Iterator[FieldError]:
         return _validate_status(new.status)

@@ -10,6 +10,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.json_tree import JSONSyntaxError, kind_of, parse_tree
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.configmaps import IMMUTABLE, MAX_DATA_BYTES
 from steersman.registry.core.tls_key_pair import key_pair_error
@@ -75,8 +76,7 @@ class SecretStrategy(Strategy[Secret]):
     def validate(self, ctx: Context, obj: Secret) -> Iterator[FieldError]:
         if not are_usual_config_map_keys(obj.data):
             for key in obj.data:
-                for message in is_config_map_key(key):
-                    yield invalid(_DATA[key], key, message)
+                yield from validate_with(is_config_map_key, key, _DATA[key])
         if sum(map(len, obj.data.values())) > MAX_DATA_BYTES:
             yield too_long(_DATA, MAX_DATA_BYTES)
         yield from _validate_type(obj)

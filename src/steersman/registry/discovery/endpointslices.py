@@ -24,6 +24,7 @@ from steersman.machinery.validation.ip import (
     parse_ip_sloppy,
     warnings_for_ip,
 )
+from steersman.machinery.validation.leaves import validate_choice, validate_name, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.validation.endpoint_addresses import (
@@ -150,8 +151,7 @@ def _validate_hints(hints: EndpointHints, path: Path) -> Iterator[FieldError]:
     for index, name, repeated in _with_repetition([zone.name for zone in hints.for_zones]):
         if repeated:
             yield duplicate(zones[index] / "name", name)
-        for message in is_valid_label_value(name):
-            yield invalid(zones[index] / "name", name, message)
+        yield from validate_with(is_valid_label_value, name, zones[index] / "name")
     nodes = path / "forNodes"
     if len(hints.for_nodes) > MAX_HINTS:
         yield too_many(nodes, len(hints.for_nodes), MAX_HINTS)
@@ -159,8 +159,7 @@ def _validate_hints(hints: EndpointHints, path: Path) -> Iterator[FieldError]:
     for index, name, repeated in _with_repetition([node.name for node in hints.for_nodes]):
         if repeated:
             yield duplicate(nodes[index] / "name", name)
-        for message in name_is_dns_subdomain(name, False):
-            yield invalid(nodes[index] / "name", name, message)
+        yield from validate_name(name_is_dns_subdomain, name, nodes[index] / "name")
 
 
 def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
@@ -172,10 +171,7 @@ def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
 
 
 def _validate(new: EndpointSlice, old: EndpointSlice | None) -> Iterator[FieldError]:
-    if not new.address_type:
-        yield required(Path("addressType"))
-    elif new.address_type not in ADDRESS_TYPES:
-        yield not_supported(Path("addressType"), new.address_type, ADDRESS_TYPES)
+    yield from validate_choice(new.address_type, ADDRESS_TYPES, Path("addressType"))
     yield from _validate_ports(new.ports or ())
     # What was stored once was valid then: endpoints that did not change are not judged again.
     if old is None or (new.endpoints or []) != (old.endpoints or []):

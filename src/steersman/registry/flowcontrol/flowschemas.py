@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from steersman.api.flowcontrol.v1 import FlowSchema, FlowSchemaStatus
+from steersman.api.flowcontrol.v1 import FlowSchema
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -22,23 +22,19 @@ def set_defaults(schema: FlowSchema) -> None:
 
 
 class FlowSchemaStrategy(Strategy[FlowSchema]):
-    def prepare_for_create(self, ctx: Context, schema: FlowSchema) -> None:
-        schema.status = FlowSchemaStatus()
-        schema.metadata.generation = 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, schema: FlowSchema) -> Iterator[FieldError]:
         return validate_flow_schema(schema)
-
-    def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> Iterator[FieldError]:
         return validate_flow_schema(new)
 
 
 class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
+    resets = ("spec", "metadata")
+
     def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
         new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)
         new.spec = old.spec

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from steersman.api.flowcontrol.v1 import (
     PriorityLevelConfiguration,
-    PriorityLevelConfigurationStatus,
     QueuingConfiguration,
 )
 from steersman.kinds.built_in import built_in
@@ -39,19 +38,11 @@ def set_defaults(level: PriorityLevelConfiguration) -> None:
 
 
 class PriorityLevelConfigurationStrategy(Strategy[PriorityLevelConfiguration]):
-    def prepare_for_create(self, ctx: Context, level: PriorityLevelConfiguration) -> None:
-        level.status = PriorityLevelConfigurationStatus()
-        level.metadata.generation = 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, level: PriorityLevelConfiguration) -> Iterator[FieldError]:
         return validate_priority_level(level)
-
-    def prepare_for_update(
-        self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
-    ) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
-        new.status = old.status
 
     def validate_update(
         self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
@@ -60,6 +51,8 @@ class PriorityLevelConfigurationStrategy(Strategy[PriorityLevelConfiguration]):
 
 
 class PriorityLevelConfigurationStatusStrategy(StatusStrategy[PriorityLevelConfiguration]):
+    resets = ("spec", "metadata")
+
     def prepare_for_update(
         self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
     ) -> None:

@@ -24,6 +24,7 @@ from steersman.api.flowcontrol.v1 import (
 )
 from steersman.flowcontrol.bootstrap_configuration import FLOW_SCHEMAS, PRIORITY_LEVELS
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 from steersman.registry.printing.internal_text import internal_text
 
@@ -130,8 +131,7 @@ def _validate_account(namespace: str, name: str, path: Path) -> Iterator[FieldEr
     if not name:
         yield required(path / "name")
     elif name != "*":
-        for message in name_is_dns_subdomain(name, False):
-            yield invalid(path / "name", name, message)
+        yield from validate_name(name_is_dns_subdomain, name, path / "name")
     if not namespace:
         yield required(path / "namespace", "must specify namespace for service account")
     for message in name_is_dns_label(namespace, False) if namespace else ():

@@ -24,6 +24,12 @@ from steersman.machinery.validation.formats import (
     is_wildcard_dns1123_subdomain,
 )
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
+from steersman.machinery.validation.leaves import (
+    validate_name,
+    validate_required,
+    validate_required_name,
+    validate_with,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 
 PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
@@ -45,8 +51,7 @@ def validate_ingress(spec: IngressSpec, old: Ingress | None) -> Iterator[FieldEr
         yield from _validate_rule(rule, (path / "rules")[index], check_value=not tolerant)
     yield from _validate_tls(spec, path / "tls", check_secret=not _had_bad_secret_name(old))
     if spec.ingress_class_name is not None:
-        for message in name_is_dns_subdomain(spec.ingress_class_name, False):
-            yield invalid(path / "ingressClassName", spec.ingress_class_name, message)
+        yield from validate_name(name_is_dns_subdomain, spec.ingress_class_name, path / "ingressClassName")
 
 
 def _had_bad_wildcard_rule(old: Ingress | None) -> bool:
@@ -65,11 +70,9 @@ def _validate_tls(spec: IngressSpec, path: Path, *, check_secret: bool) -> Itera
     for index, tls in enumerate(spec.tls):
         for place, host in enumerate(tls.hosts):
             check = is_wildcard_dns1123_subdomain if "*" in host else is_dns1123_subdomain
-            for message in check(host):
-                yield invalid((path[index] / "hosts")[place], host, message)
+            yield from validate_with(check, host, (path[index] / "hosts")[place])
         if check_secret and tls.secret_name:
-            for message in name_is_dns_subdomain(tls.secret_name, False):
-                yield invalid(path[index] / "secretName", tls.secret_name, message)
+            yield from validate_name(name_is_dns_subdomain, tls.secret_name, path[index] / "secretName")
 
 
 def _validate_rule(rule: IngressRule, path: Path, *, check_value: bool) -> Iterator[FieldError]:
@@ -78,8 +81,7 @@ def _validate_rule(rule: IngressRule, path: Path, *, check_value: bool) -> Itera
         if parse_ip_sloppy(host) is not None:
             yield invalid(path / "host", host, _NOT_AN_ADDRESS)
         check = is_wildcard_dns1123_subdomain if "*" in host else is_dns1123_subdomain
-        for message in check(host):
-            yield invalid(path / "host", host, message)
+        yield from validate_with(check, host, path / "host")
     if check_value:
         yield from _validate_rule_value(rule, path)
 
@@ -132,19 +134,13 @@ def _validate_backend(backend: IngressBackend, path: Path) -> Iterator[FieldErro
 
 def _validate_service(service: IngressServiceBackend, path: Path) -> Iterator[FieldError]:
     name, port = path.child("service", "name"), service.port
-    if not service.name:
-        yield required(name)
-    else:
-        for message in name_is_dns_label(service.name, False):
-            yield invalid(name, service.name, message)
+    yield from validate_required_name(name_is_dns_label, service.name, name)
     if port.name and port.number:
         yield invalid(path, "", "cannot set both port name & port number")
     elif port.name:
-        for message in is_valid_port_name(port.name):
-            yield invalid(path.child("service", "port", "name"), port.name, message)
+        yield from validate_with(is_valid_port_name, port.name, path.child("service", "port", "name"))
     elif port.number:
-        for message in is_valid_port_num(port.number):
-            yield invalid(path.child("service", "port", "number"), port.number, message)
+        yield from validate_with(is_valid_port_num, port.number, path.child("service", "port", "number"))
     else:
         yield required(path, "port name or number is required")
 
@@ -156,14 +152,9 @@ def _validate_reference(reference: TypedLocalObjectReference, path: Path) -> Ite
 def validate_typed_reference(group: str | None, kind: str, name: str, path: Path) -> Iterator[FieldError]:
     """A reference to an object of any kind."""
     if group is not None:
-        for message in is_dns1123_subdomain(group):
-            yield invalid(path / "apiGroup", group, message)
+        yield from validate_with(is_dns1123_subdomain, group, path / "apiGroup")
     for value, field in ((kind, "kind"), (name, "name")):
-        if not value:
-            yield required(path / field)
-        else:
-            for message in is_path_segment_name(value):
-                yield invalid(path / field, value, message)
+        yield from validate_required(is_path_segment_name, value, path / field)
 
 
 def validate_ingress_status(new: IngressStatus, old: IngressStatus) -> Iterator[FieldError]:
@@ -174,7 +165,6 @@ def validate_ingress_status(new: IngressStatus, old: IngressStatus) -> Iterator[
         if point.ip:
             yield from is_valid_ip_for_legacy_field(point.ip, path / "ip", valid_old=known)
         if point.hostname:
-            for message in is_dns1123_subdomain(point.hostname):
-                yield invalid(path / "hostname", point.hostname, message)
+            yield from validate_with(is_dns1123_subdomain, point.hostname, path / "hostname")
             if parse_ip_sloppy(point.hostname) is not None:
                 yield invalid(path / "hostname", point.hostname, _NOT_AN_ADDRESS)

@@ -8,7 +8,8 @@ from typing import Final
 from steersman.api.networking.v1 import IngressClass, IngressClassParametersReference
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, is_default
-from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required, too_long
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.registry.networking.ingress_validation import validate_typed_reference
 from steersman.registry.validation.domain_prefixed_path import validate_domain_prefixed_path
@@ -48,22 +49,16 @@ def _validate_parameters(reference: IngressClassParametersReference, path: Path)
         if namespace is None:
             yield required(path / "namespace", "`parameters.scope` is set to 'Namespace'")
         else:
-            for message in name_is_dns_label(namespace, False):
-                yield invalid(path / "namespace", namespace, message)
+            yield from validate_name(name_is_dns_label, namespace, path / "namespace")
     elif namespace is not None:
         yield forbidden(path / "namespace", "`parameters.scope` is set to 'Cluster'")
 
 
 class IngressClassStrategy(Strategy[IngressClass]):
-    def prepare_for_create(self, ctx: Context, ingress_class: IngressClass) -> None:
-        ingress_class.metadata.generation = 1
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, ingress_class: IngressClass) -> Iterator[FieldError]:
         return _validate(ingress_class)
-
-    def prepare_for_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> Iterator[FieldError]:
         yield from validate_immutable(new.spec.controller, old.spec.controller, Path("spec", "controller"))

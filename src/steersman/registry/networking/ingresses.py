@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steersman.api.networking.v1 import Ingress, IngressStatus
+from steersman.api.networking.v1 import Ingress
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import INGRESS_CLASS
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -17,9 +17,8 @@ from steersman.rest.strategy import StatusStrategy, Strategy
 
 
 class IngressStrategy(Strategy[Ingress]):
-    def prepare_for_create(self, ctx: Context, ingress: Ingress) -> None:
-        ingress.status = IngressStatus()
-        ingress.metadata.generation = 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, ingress: Ingress) -> Iterator[FieldError]:
         yield from validate_ingress(ingress.spec, None)
@@ -31,11 +30,6 @@ class IngressStrategy(Strategy[Ingress]):
     def warnings_on_create(self, ctx: Context, ingress: Ingress) -> Iterator[str]:
         if INGRESS_CLASS in ingress.metadata.annotations and ingress.spec.ingress_class_name is None:
             yield f"annotation \"{INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
-
-    def prepare_for_update(self, ctx: Context, new: Ingress, old: Ingress) -> None:
-        new.status = old.status
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: Ingress, old: Ingress) -> Iterator[FieldError]:
         return validate_ingress(new.spec, old)

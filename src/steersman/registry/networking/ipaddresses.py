@@ -13,6 +13,7 @@ from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.ip import is_valid_ip
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
 from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
@@ -32,16 +33,14 @@ def _validate_parent(parent: ParentReference | None) -> Iterator[FieldError]:
         yield required(_PARENT)
         return
     if parent.group:
-        for message in is_dns1123_subdomain(parent.group):
-            yield invalid(_PARENT / "group", parent.group, message)
+        yield from validate_with(is_dns1123_subdomain, parent.group, _PARENT / "group")
     for name, value, needed in (
         ("resource", parent.resource, True),
         ("name", parent.name, True),
         ("namespace", parent.namespace, False),
     ):
         if value:
-            for message in is_path_segment_name(value):
-                yield invalid(_PARENT / name, value, message)
+            yield from validate_with(is_path_segment_name, value, _PARENT / name)
         elif needed:
             yield required(_PARENT / name)
 

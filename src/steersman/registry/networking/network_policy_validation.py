@@ -13,6 +13,7 @@ from steersman.machinery.validation.ip import (
     parse_cidr_sloppy,
     warnings_for_cidr,
 )
+from steersman.machinery.validation.leaves import validate_supported, validate_with
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
 
 PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
@@ -60,8 +61,7 @@ def validate_network_policy(spec: NetworkPolicySpec, old: NetworkPolicySpec | No
         yield invalid(path / "policyTypes", spec.policy_types, "may not specify more than two policyTypes")
         return
     for index, policy_type in enumerate(spec.policy_types):
-        if policy_type not in POLICY_TYPES:
-            yield not_supported((path / "policyTypes")[index], policy_type, POLICY_TYPES)
+        yield from validate_supported(policy_type, POLICY_TYPES, (path / "policyTypes")[index])
 
 
 def _blocks(spec: NetworkPolicySpec | None) -> set[str]:
@@ -80,18 +80,15 @@ def _validate_port(port: NetworkPolicyPort, path: Path) -> Iterator[FieldError]:
         if end is not None:
             yield invalid(path / "endPort", end, "may not be specified when `port` is not specified")
     elif isinstance(number, int):
-        for message in is_valid_port_num(number):
-            yield invalid(path / "port", number, message)
+        yield from validate_with(is_valid_port_num, number, path / "port")
         if end is not None:
             if end < number:
                 yield invalid(path / "endPort", number, "must be greater than or equal to `port`")
-            for message in is_valid_port_num(end):
-                yield invalid(path / "endPort", end, message)
+            yield from validate_with(is_valid_port_num, end, path / "endPort")
     else:
         if end is not None:
             yield invalid(path / "endPort", end, "may not be specified when `port` is non-numeric")
-        for message in is_valid_port_name(number):
-            yield invalid(path / "port", number, message)
+        yield from validate_with(is_valid_port_name, number, path / "port")
 
 
 def _validate_peer(

@@ -28,18 +28,13 @@ def set_defaults(policy: NetworkPolicy) -> None:
 
 
 class NetworkPolicyStrategy(Strategy[NetworkPolicy]):
-    def prepare_for_create(self, ctx: Context, policy: NetworkPolicy) -> None:
-        policy.metadata.generation = 1
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, policy: NetworkPolicy) -> Iterator[FieldError]:
         return validate_network_policy(policy.spec, None)
 
     def warnings_on_create(self, ctx: Context, policy: NetworkPolicy) -> Iterator[str]:
         return network_policy_warnings(policy.spec)
-
-    def prepare_for_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> Iterator[FieldError]:
         return validate_network_policy(new.spec, old.spec)

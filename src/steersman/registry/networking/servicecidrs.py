@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
@@ -37,14 +36,10 @@ def _validate_spec(spec: ServiceCIDRSpec) -> Iterator[FieldError]:
 
 
 class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
-    def prepare_for_create(self, ctx: Context, obj: ServiceCIDR) -> None:
-        obj.status = ServiceCIDRStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, obj: ServiceCIDR) -> Iterator[FieldError]:
         return _validate_spec(obj.spec)
-
-    def prepare_for_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> None:
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> Iterator[FieldError]:
         """A range does not change, but one of the other family may be added."""
@@ -62,20 +57,7 @@ class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
 
 
 class ServiceCIDRStatusStrategy(StatusStrategy[ServiceCIDR]):
-    def prepare_for_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> None:
-        super().prepare_for_update(ctx, new, old)
-        _reset_metadata(new.metadata, old.metadata)
-
-
-def _reset_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
-    """Keeps all metadata that clients set: a status update changes none of it (ResetObjectMetaForStatus)."""
-    new.deletion_timestamp = old.deletion_timestamp
-    new.generation = old.generation
-    new.self_link = old.self_link
-    new.labels = old.labels
-    new.annotations = old.annotations
-    new.finalizers = old.finalizers
-    new.owner_references = old.owner_references
+    resets = ("spec", "metadata")
 
 
 SERVICE_CIDRS: Final = Resource(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from steersman.api.core.v1 import ResourceRequirements
 from steersman.api.node.v1 import RuntimeClass, Scheduling
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate
+from steersman.machinery.validation.leaves import validate_required_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -36,11 +37,7 @@ class RuntimeClassStrategy(Strategy[RuntimeClass]):
     allow_unconditional_update = False
 
     def validate(self, ctx: Context, runtime_class: RuntimeClass) -> Iterator[FieldError]:
-        if not runtime_class.handler:
-            yield required(Path("handler"))
-        else:
-            for message in name_is_dns_label(runtime_class.handler, False):
-                yield invalid(Path("handler"), runtime_class.handler, message)
+        yield from validate_required_name(name_is_dns_label, runtime_class.handler, Path("handler"))
         if runtime_class.overhead is not None:
             resources = ResourceRequirements(limits=runtime_class.overhead.pod_fixed)
             yield from validate_container_resources(resources, (), Path("overhead"), PodValidationOptions())

@@ -12,6 +12,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import validate_namespace_name
 from steersman.registry.pod_template.validation import volume_sources as shared
 from steersman.registry.pod_template.validation.iscsi_names import is_iscsi_name
@@ -55,8 +56,7 @@ def _validate_glusterfs(source: core.GlusterfsPersistentVolumeSource, path: Path
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
         yield invalid(path / "endpointsNamespace", namespace, detail)
     elif namespace is not None:
-        for message in validate_namespace_name(namespace, False):
-            yield invalid(path / "endpointsNamespace", namespace, message)
+        yield from validate_name(validate_namespace_name, namespace, path / "endpointsNamespace")
 
 
 def _validate_rbd(source: core.RBDPersistentVolumeSource, path: Path) -> Iterator[FieldError]:

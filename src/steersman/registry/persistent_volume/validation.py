@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.core.v1 import PersistentVolumeSpec, VolumeNodeAffinity
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_name, validate_supported
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import validate_positive_quantity
 from steersman.machinery.values.quantity import parse
@@ -25,8 +26,7 @@ def _validate_access_modes(modes: Sequence[str], path: Path) -> Iterator[FieldEr
     if not modes:
         yield required(path)
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported(path, mode, ACCESS_MODES)
+        yield from validate_supported(mode, ACCESS_MODES, path)
     if "ReadWriteOncePod" in modes and any(mode != "ReadWriteOncePod" and mode in ACCESS_MODES for mode in modes):
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
@@ -45,8 +45,7 @@ def _validate_capacity(capacity: dict[str, str], path: Path) -> Iterator[FieldEr
 
 
 def _validate_class(name: str, path: Path) -> Iterator[FieldError]:
-    for message in name_is_dns_subdomain(name, False):
-        yield invalid(path, name, message)
+    yield from validate_name(name_is_dns_subdomain, name, path)
 
 
 def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_values: bool) -> Iterator[FieldError]:

@@ -43,6 +43,7 @@ _VOLUMES: Final = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 )
+_name: Final = attrgetter("name")
 _sources: Final = attrgetter(*(attribute for attribute, _, _ in _VOLUMES))
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
@@ -203,7 +204,7 @@ def _is_plain(container: AnyContainer) -> bool:
         for name in _BYTES:
             if name in amounts and not is_whole_in_milli(amounts[name]):
                 return False
-    return len({variable.name for variable in container.env}) == len(container.env)
+    return len(container.env) < 2 or len(set(map(_name, container.env))) == len(container.env)
 
 
 def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:

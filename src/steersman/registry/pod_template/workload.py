@@ -14,6 +14,7 @@ from steersman.registry.pod_template.validation.leniency import pod_template_opt
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
 from steersman.registry.services import Services
+from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")
@@ -22,14 +23,33 @@ TEMPLATE = Path("spec", "template")
 
 
 class WorkloadStrategy(Strategy[T, Services]):
-    """Knows how strictly the server validates pod templates."""
+    """The usual behaviour of a kind with a pod template, which the strategy validates as strictly as the server does."""
 
+    resets = ("status",)
+    bumps_generation_on: tuple[str, ...] = ("spec",)
     allow_privileged: bool = True
+
+    def template_of(self, obj: T) -> PodTemplateSpec | None:
+        """Return the template of the pods."""
+        template: PodTemplateSpec | None = obj.spec.template  # type: ignore[attr-defined]
+        return template
 
     def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
         bound.allow_privileged = services.allow_privileged
         return bound
+
+    def prepare_for_create(self, ctx: Context, obj: T) -> None:
+        super().prepare_for_create(ctx, obj)
+        self._drop_disabled_fields(obj, None)
+
+    def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
+        self._drop_disabled_fields(new, self.template_of(old))
+        super().prepare_for_update(ctx, new, old)
+
+    def _drop_disabled_fields(self, obj: T, old: PodTemplateSpec | None) -> None:
+        if (template := self.template_of(obj)) is not None:
+            drop_disabled_template_fields(template, old)
 
     def template_options(self, old: PodTemplateSpec | None) -> PodValidationOptions:
         """What a template may hold, on an update also what `old` held already."""

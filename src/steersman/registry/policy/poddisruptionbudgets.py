@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported
 from steersman.machinery.validation.conditions import validate_conditions
@@ -43,18 +43,11 @@ def _validate(spec: PodDisruptionBudgetSpec, options: LabelSelectorOptions) -> I
 class PodDisruptionBudgetStrategy(Strategy[PodDisruptionBudget]):
     allow_unconditional_update = False
     metadata_on_update = "once"
-
-    def prepare_for_create(self, ctx: Context, budget: PodDisruptionBudget) -> None:
-        budget.status = PodDisruptionBudgetStatus()
-        budget.metadata.generation = 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, budget: PodDisruptionBudget) -> Iterator[FieldError]:
         return _validate(budget.spec, STRICT)
-
-    def prepare_for_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
-        new.status = old.status
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iterator[FieldError]:
         was_invalid = any(True for _ in validate_label_selector(old.spec.selector, Path()))

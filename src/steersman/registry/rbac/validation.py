@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.validation.leaves import validate_name, validate_required, validate_supported
 from steersman.machinery.validation.object_meta import validate_service_account_name
 from steersman.registry.printing.go_struct import go_struct
 
@@ -52,13 +53,8 @@ def validate_binding(ref: RoleRef, subjects: Sequence[Subject], *, namespaced: b
     if ref.api_group != GROUP:
         yield not_supported(_ROLE_REF / "apiGroup", ref.api_group, (GROUP,))
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
-    if ref.kind not in kinds:
-        yield not_supported(_ROLE_REF / "kind", ref.kind, kinds)
-    if not ref.name:
-        yield required(_ROLE_REF / "name")
-    else:
-        for message in is_path_segment_name(ref.name):
-            yield invalid(_ROLE_REF / "name", ref.name, message)
+    yield from validate_supported(ref.kind, kinds, _ROLE_REF / "kind")
+    yield from validate_required(is_path_segment_name, ref.name, _ROLE_REF / "name")
     for index, subject in enumerate(subjects):
         yield from _validate_subject(subject, _SUBJECTS[index], namespaced=namespaced)
 
@@ -68,8 +64,7 @@ def _validate_subject(subject: Subject, path: Path, *, namespaced: bool) -> Iter
         yield required(path / "name")
     if subject.kind == "ServiceAccount":
         if subject.name:
-            for message in validate_service_account_name(subject.name, False):
-                yield invalid(path / "name", subject.name, message)
+            yield from validate_name(validate_service_account_name, subject.name, path / "name")
         if subject.api_group:
             yield not_supported(path / "apiGroup", subject.api_group, ("",))
         if not namespaced and not subject.namespace:

@@ -25,7 +25,6 @@ from steersman.machinery.errors.field import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
@@ -33,6 +32,7 @@ from steersman.machinery.errors.field import (
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.validation.ip import is_valid_interface_address
+from steersman.machinery.validation.leaves import validate_choice
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
@@ -159,10 +159,7 @@ def _validate_allocation(allocation: AllocationResult, path: Path, names: Reques
             yield from validate_uuid(result.share_id, at / "shareID")
 
     def validate_config(config: DeviceAllocationConfiguration, at: Path) -> Iterator[FieldError]:
-        if not config.source:
-            yield required(at / "source")
-        elif config.source not in ("FromClaim", "FromClass"):
-            yield not_supported(at / "source", config.source, ("FromClaim", "FromClass"))
+        yield from validate_choice(config.source, ("FromClaim", "FromClass"), at / "source")
         yield from validate_request_references(config.requests, at / "requests", names)
         yield from validate_configuration(config.opaque, at)
 

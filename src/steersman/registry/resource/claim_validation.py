@@ -30,6 +30,7 @@ from steersman.machinery.errors.field import (
     too_long,
 )
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.resource.limits import (
     MAX_ALTERNATIVES,
@@ -151,8 +152,7 @@ def _validate_toleration(toleration: DeviceToleration, path: Path) -> Iterator[F
         if toleration.value:
             yield invalid(path / "value", toleration.value, "must be empty for operator `Exists`")
     elif toleration.operator == "Equal":
-        for message in is_valid_label_value(toleration.value):
-            yield invalid(path / "value", toleration.value, message)
+        yield from validate_with(is_valid_label_value, toleration.value, path / "value")
     elif not toleration.operator:
         yield required(path / "operator")
     else:

@@ -28,8 +28,7 @@ class DeviceClassInquiry(SelectorInquiry[DeviceClass]):
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):
-    def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
-        device_class.metadata.generation = 1
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, device_class: DeviceClass) -> Iterator[FieldError]:
         return self._validate(ctx, device_class, stored=False)
@@ -51,10 +50,6 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
 
     def validate_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> Iterator[FieldError]:
         return self._validate(ctx, new, stored=_is_stored(new, old))
-
-    def prepare_for_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
 
 
 def _is_stored(new: DeviceClass, old: DeviceClass) -> bool:

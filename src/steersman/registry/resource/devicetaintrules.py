@@ -9,7 +9,6 @@ from steersman.api.resource import v1beta2
 from steersman.api.resource.v1alpha3 import (
     DeviceTaintRule,
     DeviceTaintRuleSpec,
-    DeviceTaintRuleStatus,
     DeviceTaintSelector,
 )
 from steersman.kinds.built_in import built_in
@@ -20,7 +19,6 @@ from steersman.machinery.values import times
 from steersman.registry.older_version import deprecated, older_version
 from steersman.registry.resource.names import validate_label, validate_pool_name
 from steersman.registry.resource.slice_validation import validate_taint
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -54,30 +52,25 @@ def _validate_spec(spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None) -
 
 
 class DeviceTaintRuleStrategy(Strategy[DeviceTaintRule]):
-    def prepare_for_create(self, ctx: Context, rule: DeviceTaintRule) -> None:
-        rule.status = DeviceTaintRuleStatus()
-        rule.metadata.generation = 1
+    resets = ("status",)
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, rule: DeviceTaintRule) -> Iterator[FieldError]:
         return _validate_spec(rule.spec, None)
 
     def prepare_for_update(self, ctx: Context, new: DeviceTaintRule, old: DeviceTaintRule) -> None:
         """A new effect begins now, unless the client says when."""
-        new.status = old.status
         taint, before = new.spec.taint, old.spec.taint
         if taint.effect != before.effect and taint.time_added == before.time_added:
             taint.time_added = times.now()
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldError]:
         return _validate_spec(new.spec, old.spec)
 
 
 class DeviceTaintRuleStatusStrategy(StatusStrategy[DeviceTaintRule]):
-    def prepare_for_update(self, ctx: Context, new: DeviceTaintRule, old: DeviceTaintRule) -> None:
-        super().prepare_for_update(ctx, new, old)
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(self, ctx: Context, new: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldError]:
         conditions = new.status.conditions

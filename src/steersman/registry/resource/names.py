@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
+from steersman.machinery.validation.leaves import validate_with
 from steersman.registry.validation.drivers import validate_driver_name
 
 T = TypeVar("T")
@@ -22,14 +23,12 @@ _URN: Final = "urn:uuid:"
 
 def validate_label(name: str, path: Path) -> Iterator[FieldError]:
     """A DNS label: the name of a request, a device, a counter."""
-    for message in is_dns1123_label(name):
-        yield invalid(path, name, message)
+    yield from validate_with(is_dns1123_label, name, path)
 
 
 def validate_subdomain(name: str, path: Path) -> Iterator[FieldError]:
     """A DNS subdomain."""
-    for message in is_dns1123_subdomain(name):
-        yield invalid(path, name, message)
+    yield from validate_with(is_dns1123_subdomain, name, path)
 
 
 def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -100,8 +99,7 @@ def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]
 def _validate_identifier(identifier: str, path: Path) -> Iterator[FieldError]:
     if byte_length(identifier) > MAX_ID:
         yield too_long(path, MAX_ID)
-    for message in is_c_identifier(identifier):
-        yield invalid(path, identifier, message)
+    yield from validate_with(is_c_identifier, identifier, path)
 
 
 def validate_items(

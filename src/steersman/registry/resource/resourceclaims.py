@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from steersman.api.resource.v1 import (
     DeviceRequestAllocationResult,
     ResourceClaim,
-    ResourceClaimStatus,
 )
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -20,7 +19,6 @@ from steersman.registry.resource.defaults import set_claim_defaults, set_tolerat
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, SelectorInquiry, claim_selectors
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.registry.services import Services
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -43,15 +41,11 @@ class ResourceClaimInquiry(SelectorInquiry[ResourceClaim]):
 
 
 class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
-    def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
-        claim.status = ResourceClaimStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, claim: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_access(claim.spec.devices, claim.metadata.namespace)
         yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.found or NO_VERDICTS)
-
-    def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         if new.spec != old.spec:
@@ -71,9 +65,10 @@ class ResourceClaimStatusInquiry(Inquiry[ResourceClaim]):
 
 
 class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
+    resets = ("spec", "metadata")
+
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
-        new.spec = old.spec
-        reset_metadata_for_status(new.metadata, old.metadata)
+        super().prepare_for_update(ctx, new, old)
         _drop_deallocated_devices(new, old)
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:

@@ -26,11 +26,11 @@ from steersman.machinery.errors.field import (
 )
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length, is_long_name, is_long_name_caseless
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.machinery.values import times
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.names import MAX_POOL_NAME
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -53,8 +53,7 @@ def _validate_driver(driver: str, path: Path) -> Iterator[FieldError]:
     if not driver:
         yield required(path)
         return
-    for message in is_long_name_caseless(driver):
-        yield invalid(path, driver, message)
+    yield from validate_with(is_long_name_caseless, driver, path)
 
 
 def _validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -99,8 +98,7 @@ def _validate_pool(pool: PoolStatus, path: Path) -> Iterator[FieldError]:
     yield from _at_least(0, pool.available_devices, path / "availableDevices")
     yield from _at_least(0, pool.unavailable_devices, path / "unavailableDevices")
     if pool.node_name is not None:
-        for message in is_long_name(pool.node_name):
-            yield invalid(path / "nodeName", pool.node_name, message)
+        yield from validate_with(is_long_name, pool.node_name, path / "nodeName")
     if pool.validation_error is not None and byte_length(pool.validation_error) > MAX_VALIDATION_ERROR:
         yield too_long(path / "validationError", MAX_VALIDATION_ERROR)
 
@@ -137,15 +135,13 @@ def _unique(conditions: list[Condition], path: Path) -> Iterator[FieldError]:
 
 class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
     allow_unconditional_update = False
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, request: ResourcePoolStatusRequest) -> None:
         request.status = None
 
     def validate(self, ctx: Context, request: ResourcePoolStatusRequest) -> Iterator[FieldError]:
         return _validate_spec(request.spec)
-
-    def prepare_for_update(self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest) -> None:
-        new.status = old.status
 
     def validate_update(
         self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
@@ -156,10 +152,7 @@ class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
 
 class ResourcePoolStatusRequestStatusStrategy(StatusStrategy[ResourcePoolStatusRequest]):
     allow_unconditional_update = False
-
-    def prepare_for_update(self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest) -> None:
-        super().prepare_for_update(ctx, new, old)
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(
         self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest

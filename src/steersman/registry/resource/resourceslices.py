@@ -49,8 +49,10 @@ def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
 
 
 class ResourceSliceStrategy(Strategy[ResourceSlice]):
+    bumps_generation_on = ("spec",)
+
     def prepare_for_create(self, ctx: Context, resource_slice: ResourceSlice) -> None:
-        resource_slice.metadata.generation = 1
+        super().prepare_for_create(ctx, resource_slice)
         _drop_disabled_fields(resource_slice)
 
     def validate(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[FieldError]:
@@ -60,8 +62,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         return validate_slice(new.spec, old.spec)
 
     def prepare_for_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> None:
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
         _drop_disabled_fields(new)
 
     def warnings_on_create(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[str]:

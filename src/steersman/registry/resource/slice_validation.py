@@ -22,12 +22,12 @@ from steersman.machinery.errors.field import (
     Verbatim,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
 )
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
+from steersman.machinery.validation.leaves import validate_choice, validate_with
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
@@ -262,11 +262,7 @@ class Taint(Protocol):
 def validate_taint(taint: Taint, path: Path, old: Taint | None = None) -> Iterator[FieldError]:
     """A device's taint, or one that replaces `old`, whose effect was good enough."""
     yield from validate_label_name(taint.key, path / "key")
-    for message in is_valid_label_value(taint.value):
-        yield invalid(path / "value", taint.value, message)
+    yield from validate_with(is_valid_label_value, taint.value, path / "value")
     if old is not None and old.effect == taint.effect:
         return
-    if not taint.effect:
-        yield required(path / "effect")
-    elif taint.effect not in EFFECTS:
-        yield not_supported(path / "effect", taint.effect, EFFECTS)
+    yield from validate_choice(taint.effect, EFFECTS, path / "effect")

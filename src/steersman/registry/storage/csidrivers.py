@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, TokenRequest
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_supported
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -57,8 +58,7 @@ def _validate(spec: CSIDriverSpec) -> Iterator[FieldError]:
         yield not_supported(path / "fsGroupPolicy", policy, FS_GROUP_POLICIES)
     yield from _validate_token_requests(spec.token_requests, path / "tokenRequests")
     for mode in spec.volume_lifecycle_modes:
-        if mode not in LIFECYCLE_MODES:
-            yield not_supported(path / "volumeLifecycleModes", mode, LIFECYCLE_MODES)
+        yield from validate_supported(mode, LIFECYCLE_MODES, path / "volumeLifecycleModes")
     if spec.se_linux_mount is None:
         yield required(path / "seLinuxMount")
     period = spec.node_allocatable_update_period_seconds
@@ -89,6 +89,7 @@ def _validate_token_requests(requests: list[TokenRequest], path: Path) -> Iterat
 
 class CSIDriverStrategy(Strategy[CSIDriver]):
     allow_unconditional_update = False
+    bumps_generation_on = ("spec",)
 
     def prepare_for_create(self, ctx: Context, driver: CSIDriver) -> None:
         # The feature behind the field (VolumeLimitScaling) is off.
@@ -100,8 +101,7 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
     def prepare_for_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> None:
         if old.spec.prevent_pod_scheduling_if_missing is None:
             new.spec.prevent_pod_scheduling_if_missing = None
-        if new.spec != old.spec:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> Iterator[FieldError]:
         spec, before, path = new.spec, old.spec, Path("spec")

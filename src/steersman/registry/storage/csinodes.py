@@ -11,6 +11,7 @@ from steersman.api.storage.v1 import CSINode, CSINodeDriver
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.validation.drivers import validate_driver_name
@@ -46,8 +47,7 @@ def _validate_topology_keys(keys: list[str], path: Path) -> Iterator[FieldError]
         if key in seen:
             yield duplicate(path, key)
         seen.add(key)
-        for message in is_qualified_name(key):
-            yield invalid(path, key, message)
+        yield from validate_with(is_qualified_name, key, path)
 
 
 def _fixed(driver: CSINodeDriver) -> CSINodeDriver:

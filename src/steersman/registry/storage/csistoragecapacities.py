@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from steersman.api.storage.v1 import CSIStorageCapacity
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
 from steersman.machinery.values import quantity
@@ -19,8 +20,7 @@ from steersman.rest.strategy import Strategy
 
 def _validate(capacity: CSIStorageCapacity, options: LabelSelectorOptions) -> Iterator[FieldError]:
     yield from validate_label_selector(capacity.node_topology, Path("nodeTopology"), options)
-    for message in name_is_dns_subdomain(capacity.storage_class_name, False):
-        yield invalid(Path("storageClassName"), capacity.storage_class_name, message)
+    yield from validate_name(name_is_dns_subdomain, capacity.storage_class_name, Path("storageClassName"))
     if capacity.capacity is not None and quantity.parse(capacity.capacity).sign < 0:
         yield invalid(Path("capacity"), capacity.capacity, NOT_NEGATIVE)
 

@@ -9,11 +9,11 @@ from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, V
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error, total_length
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
 from steersman.registry.printing.internal_text import internal_text
-from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -29,13 +29,11 @@ def _validate(attachment: VolumeAttachment) -> Iterator[FieldError]:
     spec, path = attachment.spec, Path("spec")
     yield from validate_driver_name(spec.attacher, path / "attacher")
     yield from _validate_source(spec.source, path / "source")
-    for message in name_is_dns_subdomain(spec.node_name, False):
-        yield invalid(path / "nodeName", spec.node_name, message)
+    yield from validate_name(name_is_dns_subdomain, spec.node_name, path / "nodeName")
     yield from _validate_status(attachment.status, Path("status"))
     volume = spec.source.persistent_volume_name
     if volume is not None:
-        for message in name_is_dns_subdomain(volume, False):
-            yield invalid(Path("spec", "source", "persistentVolumeName"), volume, message)
+        yield from validate_name(name_is_dns_subdomain, volume, Path("spec", "source", "persistentVolumeName"))
 
 
 def _validate_source(source: VolumeAttachmentSource, path: Path) -> Iterator[FieldError]:
@@ -67,15 +65,10 @@ def _validate_status(status: VolumeAttachmentStatus, path: Path) -> Iterator[Fie
 
 class VolumeAttachmentStrategy(Strategy[VolumeAttachment]):
     allow_unconditional_update = False
-
-    def prepare_for_create(self, ctx: Context, attachment: VolumeAttachment) -> None:
-        attachment.status = VolumeAttachmentStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, attachment: VolumeAttachment) -> Iterator[FieldError]:
         return _validate(attachment)
-
-    def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
         return _validate_update(new, old)
@@ -89,10 +82,7 @@ def _validate_update(new: VolumeAttachment, old: VolumeAttachment) -> Iterator[F
 
 class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
     allow_unconditional_update = False
-
-    def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
-        new.spec = old.spec
-        reset_metadata_for_status(new.metadata, old.metadata)
+    resets = ("spec", "metadata")
 
     def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
         return _validate_update(new, old)

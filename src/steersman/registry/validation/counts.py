@@ -8,6 +8,7 @@ from typing import Any, Final
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.errors.go_numbers import atoi
 from steersman.machinery.validation.formats import is_valid_percent
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.object_meta import validate_nonnegative
 
 MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
@@ -16,8 +17,7 @@ MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
 def validate_int_or_percent(value: int | str | None, path: Path) -> Iterator[FieldError]:
     """A number of pods or a share of them."""
     if isinstance(value, str):
-        for message in is_valid_percent(value):
-            yield invalid(path, value, message)
+        yield from validate_with(is_valid_percent, value, path)
     else:
         yield from validate_nonnegative(value or 0, path)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain, regex_error
+from steersman.machinery.validation.leaves import validate_with
 
 _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _PATTERN: Final = re.compile(_HTTP_PATH)
@@ -22,7 +23,6 @@ def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError
     if not host or not rest:
         yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
         return
-    for message in is_dns1123_subdomain(host):
-        yield invalid(path, host, message)
+    yield from validate_with(is_dns1123_subdomain, host, path)
     if not _PATTERN.fullmatch(rest):
         yield invalid(path, rest, regex_error("Invalid path", _HTTP_PATH))

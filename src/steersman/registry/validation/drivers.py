@@ -8,6 +8,7 @@ from typing import Final
 from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_long
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_qualified_name, total_length
+from steersman.machinery.validation.leaves import validate_with
 
 MAX_PARAMETERS: Final = 512
 MAX_PARAMETERS_SIZE: Final = 256 * 1024
@@ -20,8 +21,7 @@ def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
     if not name:
         yield required(path)
         return
-    for message in is_qualified_name(to_lower(name)):
-        yield invalid(path, to_lower(name), message)
+    yield from validate_with(is_qualified_name, to_lower(name), path)
 
 
 def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bool) -> Iterator[FieldError]:

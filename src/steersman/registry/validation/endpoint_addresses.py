@@ -8,6 +8,7 @@ from typing import Final
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import is_dns1123_label, is_qualified_name
 from steersman.machinery.validation.ip import Address, parse_ip_sloppy, unmapped
+from steersman.machinery.validation.leaves import validate_with
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 """As messages list them."""
@@ -39,11 +40,9 @@ def _is_link_local_multicast(address: Address) -> bool:
 
 def validate_dns_label(value: str, path: Path) -> Iterator[FieldError]:
     """A DNS label, e.g. the name of a port."""
-    for message in is_dns1123_label(value):
-        yield invalid(path, value, message)
+    yield from validate_with(is_dns1123_label, value, path)
 
 
 def validate_qualified_name(value: str, path: Path) -> Iterator[FieldError]:
     """A name that may have a domain before it, e.g. an application protocol."""
-    for message in is_qualified_name(value):
-        yield invalid(path, value, message)
+    yield from validate_with(is_qualified_name, value, path)

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go import pem, urls
 from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain, is_valid_port_num
+from steersman.machinery.validation.leaves import validate_with
 
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 """Versions of reviews that are understood."""
@@ -54,8 +55,7 @@ def validate_review_versions(
             yield invalid(path[index], version, "duplicate version")
             continue
         seen.add(version)
-        for message in is_dns1035_label(version):
-            yield invalid(path[index], version, message)
+        yield from validate_with(is_dns1035_label, version, path[index])
     if not any_version and seen.isdisjoint(REVIEW_VERSIONS):
         yield invalid(path, list(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
 
@@ -71,8 +71,7 @@ def validate_webhook_service(
     if errors := is_valid_port_num(port):
         yield invalid(path / "port", port, f"port is not valid: {', '.join(errors)}")
     if url_path and url_path != "/":
-        for message in _path_errors(url_path):
-            yield invalid(path / "path", url_path, message)
+        yield from validate_with(_path_errors, url_path, path / "path")
 
 
 def _path_errors(url_path: str) -> Iterator[str]:

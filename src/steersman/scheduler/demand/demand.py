@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.node_affinity import Matcher, named_nodes, preferred, required
+from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.selectors.labels import Labels, Selector
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms, terms_of
@@ -21,7 +22,7 @@ from steersman.scheduler.demand.images import images_of
 from steersman.scheduler.demand.ports import HostPort, host_ports
 from steersman.scheduler.demand.requests import Requests, asked_by
 from steersman.scheduler.demand.spread import Spreading, spreading_of
-from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates
+from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT
 from steersman.scheduler.demand.weight import MOST, is_heavy
 
 _LONGEST_KEY: Final = 2048
@@ -119,7 +120,7 @@ def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
         requests=asked_by(spec),
         node_name=spec.node_name,
         tolerations=spec.tolerations,
-        tolerates_unschedulable=tolerates(spec.tolerations, UNSCHEDULABLE_TAINT),
+        tolerates_unschedulable=is_tolerated(UNSCHEDULABLE_TAINT, spec.tolerations),
         wanted_nodes=required(spec),
         named_nodes=named_nodes(spec),
         preferred_nodes=preferred(spec),

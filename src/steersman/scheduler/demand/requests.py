@@ -103,6 +103,7 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
 
 
 _requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
+"""Requests that worker threads ask for, too, which a BoundedCache does not allow."""
 
 
 def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:

@@ -1,4 +1,4 @@
-"""Whether a pod puts up with a node's taints (component-helpers scheduling/corev1)."""
+"""Taints of nodes, and how a pod puts up with them (component-helpers scheduling/corev1)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from steersman.api.core.v1 import Taint, Toleration
-from steersman.machinery.built_in import taints as built_in
+from steersman.machinery.built_in.taints import UNSCHEDULABLE, is_tolerated, untolerated
 
-UNSCHEDULABLE_TAINT: Final = Taint(key=built_in.UNSCHEDULABLE, effect="NoSchedule")
-_FORBIDDING: Final = frozenset({"NoSchedule", "NoExecute"})
+UNSCHEDULABLE_TAINT: Final = Taint(key=UNSCHEDULABLE, effect="NoSchedule")
 _PREFERRED: Final = "PreferNoSchedule"
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether any of the tolerations is of this taint."""
-    return any(built_in.tolerates(each, taint) for each in tolerations)
-
-
-def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """The first taint that keeps the pod away."""
-    for taint in taints:
-        if taint.effect in _FORBIDDING and not tolerates(tolerations, taint):
-            return taint
-    return None
+def forbidding(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:
+    """Return the first taint that keeps the pod away."""
+    return untolerated(tolerations, taints, "NoSchedule", "NoExecute")
 
 
 def disliked(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> int:
-    """How many taints speak against the node without forbidding it."""
+    """Return the number of taints that speak against the node without forbidding it."""
     some = [each for each in tolerations if each.effect in ("", _PREFERRED)]
-    return sum(taint.effect == _PREFERRED and not tolerates(some, taint) for taint in taints)
+    return sum(taint.effect == _PREFERRED and not is_tolerated(taint, some) for taint in taints)

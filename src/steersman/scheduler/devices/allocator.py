@@ -26,6 +26,7 @@ from steersman.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
+from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.values.quantity import nanos
 from steersman.scheduler.devices.selectors import SelectionFailed, Selections, qualified
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
@@ -337,14 +338,7 @@ def _attribute(given: _Given, wanted: str) -> DeviceAttribute | None:
 
 
 def _prevents(taint: DeviceTaint, tolerations: Sequence[DeviceToleration]) -> bool:
-    if taint.effect not in ("NoSchedule", "NoExecute"):
-        return False
-    return not any(
-        (not each.effect or each.effect == taint.effect)
-        and (not each.key or each.key == taint.key)
-        and (each.operator == "Exists" or (each.operator in ("", "Equal") and each.value == taint.value))
-        for each in tolerations
-    )
+    return taint.effect in ("NoSchedule", "NoExecute") and not is_tolerated(taint, tolerations)
 
 
 def _name(claim: ResourceClaim) -> str:

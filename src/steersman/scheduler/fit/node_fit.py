@@ -10,7 +10,7 @@ from typing import Final
 
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.demand.ports import conflict
-from steersman.scheduler.demand.taints import disliked, untolerated
+from steersman.scheduler.demand.taints import disliked, forbidding
 from steersman.scheduler.fit.status import (
     NODE_AFFINITY,
     NODE_NAME,
@@ -48,7 +48,7 @@ def rejected_by_node(demand: Demand, info: NodeInfo) -> Rejection | None:
         return UNSCHEDULABLE
     if demand.node_name and demand.node_name != info.name:
         return OTHER_NAME
-    if spec.taints and untolerated(demand.tolerations, spec.taints) is not None:
+    if spec.taints and forbidding(demand.tolerations, spec.taints) is not None:
         return TAINTED
     if demand.wanted_nodes is not None and not demand.wanted_nodes(info.name, node.metadata.labels):
         return NOT_WANTED

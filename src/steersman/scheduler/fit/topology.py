@@ -15,7 +15,7 @@ from steersman.machinery.selectors.labels import NOTHING
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.demand.spread import HOSTNAME, SpreadConstraint
-from steersman.scheduler.demand.taints import untolerated
+from steersman.scheduler.demand.taints import forbidding
 from steersman.scheduler.fit.status import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD, Rejection
 from steersman.scheduler.fit.tally import Tally
 from steersman.scheduler.state.cluster import ClusterState
@@ -220,7 +220,7 @@ class Topology:
             wanted = demand.wanted_nodes if constraint.honors_affinity else None
             if wanted is not None and not wanted(info.name, labels):
                 return False
-            return not (constraint.honors_taints and untolerated(demand.tolerations, node.spec.taints) is not None)
+            return not (constraint.honors_taints and forbidding(demand.tolerations, node.spec.taints) is not None)
 
         return eligible
 

@@ -10,11 +10,12 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.client.client import Client
 from steersman.client.errors import is_not_found
+from steersman.client.event_series import SeriesRecorder
+from steersman.client.events import reference
 from steersman.client.resources import PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.pod_status import patch_status
-from steersman.scheduler.recorder import EventRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Executor:
     def __init__(
         self,
         client: Client,
-        recorder: EventRecorder,
+        recorder: SeriesRecorder,
         pod_of: Callable[[str, str], core.Pod | None],
         failed: Callable[[str], None],
     ) -> None:
@@ -94,4 +95,6 @@ class Executor:
                 raise
             return
         note = f"Preempted by pod {pod.metadata.uid} on node {node_name}"
-        self._recorder.event(victim, "Normal", "Preempted", "Preempting", note, related=pod)
+        self._recorder.event(
+            reference(PODS, victim), "Normal", "Preempted", "Preempting", note, related=reference(PODS, pod)
+        )

@@ -9,13 +9,14 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.api.storage.v1 import CSINode
 from steersman.machinery.built_in.node_affinity import required
+from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.built_in.volumes import claim_name
 from steersman.machinery.selectors.labels import EVERYTHING, Labels, SelectorError
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, terms_of
 from steersman.scheduler.demand.ports import conflict, host_ports
 from steersman.scheduler.demand.requests import Resources, allocatable, asked_by, taken_by
 from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of
-from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates, untolerated
+from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, forbidding
 from steersman.scheduler.demand.weight import is_heavy
 from steersman.scheduler.fit import status as plugins
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent
@@ -45,7 +46,7 @@ def _has_place(pod: core.Pod) -> bool:
 
 
 def _tolerates_unschedulable(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
-    return _is_itself(pod, event, labels_of) and tolerates(event.new.spec.tolerations, UNSCHEDULABLE_TAINT)
+    return _is_itself(pod, event, labels_of) and is_tolerated(UNSCHEDULABLE_TAINT, event.new.spec.tolerations)
 
 
 def _became_schedulable(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
@@ -54,8 +55,8 @@ def _became_schedulable(pod: core.Pod, event: ClusterEvent, labels_of: Namespace
 
 def _became_tolerable(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
     tolerations = pod.spec.tolerations
-    kept_away = event.old is None or untolerated(tolerations, event.old.spec.taints) is not None
-    return kept_away and untolerated(tolerations, event.new.spec.taints) is None
+    kept_away = event.old is None or forbidding(tolerations, event.old.spec.taints) is not None
+    return kept_away and forbidding(tolerations, event.new.spec.taints) is None
 
 
 def _became_wanted(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -70,7 +70,7 @@ class ClusterState:
         self._claim_users: dict[tuple[str, str], dict[str, str]] = {}
         self._assumed: set[str] = set()
         self._terms_meaning: BoundedCache[
-            object, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]
+            Hashable, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]
         ] = BoundedCache(_KNOWN_LABELS)
 
     def labels_of(self, namespace: str) -> Labels:

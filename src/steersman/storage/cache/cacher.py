@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 from typing import Final, TypeVar
 
-from steersman.machinery.large_work.sizes import is_large
+from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
@@ -123,6 +123,7 @@ class Cacher:
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
+        self._followers: list[Callable[[], None]] = []
         self._leaving: list[Watcher] = []
         """Those that are yet to be told that the cache starts over."""
         self._index = None if value_of is None else FieldIndex(value_of)
@@ -203,6 +204,11 @@ class Cacher:
         """Whether it can be read and watched."""
         return self._ready.is_set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return True if it is filled, and there is nothing."""
+        return self._ready.is_set() and not self._entries
+
     async def wait_until_ready(self) -> None:
         """Returns once it can be read and watched; the caller bounds the wait."""
         await self._ready.wait()
@@ -246,6 +252,7 @@ class Cacher:
         self._was_ready = True
         self.counts.initializations += 1
         self._ready.set()
+        self._tell_followers()
 
     def _reset(self, error: Exception) -> None:
         """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
@@ -264,6 +271,7 @@ class Cacher:
         self._window = self._new_window(0)
         self._encoded.clear()
         self._encoded_size = 0
+        self._tell_followers()
 
     def _forget_index(self) -> None:
         if self._index is not None:
@@ -327,7 +335,7 @@ class Cacher:
             current = self._entry(event.current)
             self._entries[key] = current
             self.size += len(current.body)
-            if is_large(current.body):
+            if len(current.body) > SURELY_SMALL and is_large(current.body):
                 self.large += 1
             self._sorted.put(current)
         elif previous is not None:
@@ -338,12 +346,14 @@ class Cacher:
             if previous in self._encoded:
                 self._encoded.move_to_end(previous, last=False)
             self.size -= len(previous.body)
-            if is_large(previous.body):
+            if len(previous.body) > SURELY_SMALL and is_large(previous.body):
                 self.large -= 1
-        if self._index is not None:
+        if self._index is not None and self._index.is_used:
             self._index.changed(key, current)
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
+        if self._followers:
+            self._tell_followers()
         self._window.add(change)
         self._watchers.announce(change)
 
@@ -358,6 +368,15 @@ class Cacher:
     def changed(self) -> int:
         """The revision of the last change of any of its objects, or that at which it was loaded."""
         return self._applied
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called in the turn of the event loop in which an object changes, and where everything may have:
+        when the cache is filled, and when it starts over. It must neither block nor raise."""
+        self._followers.append(changed)
+
+    def _tell_followers(self) -> None:
+        for changed in self._followers:
+            changed()
 
     @property
     def told(self) -> int | None:
@@ -428,6 +447,10 @@ class Cacher:
         if not self._ready.is_set():
             self._not_ready()
         return self._entries.get(key)
+
+    def peek(self, key: str) -> Entry | None:
+        """Return the object as `get` does, None also while the cache is not ready."""
+        return self._entries.get(key) if self._ready.is_set() else None
 
     def count(self, prefix: str) -> int:
         """How many objects there are under `prefix`."""

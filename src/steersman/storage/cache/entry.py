@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -57,13 +57,17 @@ class WatchEvent:
         return f"WatchEvent({self.type}, {self.entry.key!r}, {self.revision})"
 
 
+_SIZE: Final = 300
+"""Bytes of a change without what it replaced."""
+
+
 class Change:
     """One write as the event window keeps it: the object before (None: there was none) and after (None: deleted).
 
     `time` is when the change was seen, in seconds of a monotonic clock.
     """
 
-    __slots__ = ("current", "key", "previous", "revision", "time")
+    __slots__ = ("current", "key", "previous", "revision", "size", "time")
 
     def __init__(
         self,
@@ -78,8 +82,5 @@ class Change:
         self.previous = previous
         self.current = current
         self.time = time
-
-    @property
-    def size(self) -> int:
+        self.size = _SIZE if previous is None else _SIZE + len(previous.body)
         """Bytes that live as long as the change and no longer, roughly."""
-        return 300 if self.previous is None else 300 + len(self.previous.body)

@@ -32,6 +32,8 @@ class FieldIndex:
         self._keys: dict[str, SortedList] = {}
         self._filling: Flight[None] | None = None
         self._is_complete = False
+        self.is_used = False
+        """Whether anybody has asked, so that changes are to be told."""
 
     def keys(self, value: str, entries: Mapping[str, Entry]) -> SortedList | None:
         """The keys whose objects hold a value, in order; None if that is not known yet. `entries` are those of the
@@ -43,6 +45,7 @@ class FieldIndex:
 
     def _begin(self, entries: Mapping[str, Entry]) -> Flight[None]:
         if self._filling is None:
+            self.is_used = True
             self._filling = Flight(partial(self._fill, entries))
         return self._filling
 
@@ -68,7 +71,7 @@ class FieldIndex:
 
     def changed(self, key: str, current: Entry | None) -> None:
         """A key has another object now, or none."""
-        if self._filling is None:
+        if not self.is_used:
             return
         before = self._values.get(key)
         value = None if current is None else self._value_of(current)
@@ -95,5 +98,6 @@ class FieldIndex:
         if self._filling is not None:
             self._filling.cancel()
             self._filling = None
+            self.is_used = False
         self._values, self._keys = {}, {}
         self._is_complete = False

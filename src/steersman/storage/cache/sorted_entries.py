@@ -168,7 +168,7 @@ class SortedEntries:
         if at == len(self._chunks):
             self.append([entry])
             return
-        chunk = self._own(at)
+        chunk = self._chunks[at] if self._owned[at] else self._own(at)
         place = bisect_left(chunk, key, key=_KEY)
         if chunk[place].key == key:
             chunk[place] = entry

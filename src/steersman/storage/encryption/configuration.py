@@ -14,9 +14,7 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from steersman.api.apiserver.v1 import EncryptionConfiguration, Key, KMSConfiguration, ProviderConfiguration
-from steersman.machinery.codec.configuration import MissingKindError, decode_document
-from steersman.machinery.codec.go_types import struct_of
-from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.configuration import MissingKindError, read_document
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, aggregate, invalid, quote, required
 from steersman.machinery.go.os_errors import reason
@@ -26,7 +24,10 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values.durations import parse_duration
 
-_KIND_NAMES: Final = (("apiserver.config.k8s.io/v1", "EncryptionConfiguration"), ("v1", "EncryptionConfig"))
+_KINDS: Final = {
+    ("apiserver.config.k8s.io/v1", "EncryptionConfiguration"): EncryptionConfiguration,
+    ("v1", "EncryptionConfig"): EncryptionConfiguration,
+}
 _AES_KEYS: Final = (16, 24, 32)
 _BOX_KEYS: Final = (32,)
 ANY: Final = GroupResource("*", "*")
@@ -58,12 +59,11 @@ def read_file(path: FilePath) -> bytes:
 def parse_configuration(data: bytes, path: FilePath, *, reloads: bool) -> EncryptionConfiguration:
     """The configuration in a file, with defaults, judged. Raises ConfigurationError."""
     try:
-        _, found = decode_document(data, dict.fromkeys(_KIND_NAMES, struct_of(EncryptionConfiguration)))
+        configuration = read_document(data, _KINDS)
     except DecodeError as error:
         raise ConfigurationError(
             f"error decoding encryption provider configuration file {quote(str(path))}: {_without_content(error)}"
         ) from None
-    configuration = from_plain(EncryptionConfiguration, found)
     for resource in configuration.resources or ():
         for provider in resource.providers or ():
             if provider.kms is not None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from steersman.machinery.go.urls import shown_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.dial import Dialed, DialError, dial, host_port, told_as_go
+from steersman.net.client.dial import DialError, dial, dial_unix, host_port, told_as_go
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
@@ -23,7 +23,6 @@ from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
 from steersman.work.backoff import Backoff
-from steersman.work.shielding import shielded
 from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
@@ -81,10 +80,9 @@ class Endpoint:
         context = tls if self.secure else None
         if not self.path:
             return await dial(self.host, self.port, context)
-        loop = asyncio.get_running_loop()
-        with told_as_go(f"unix {self.path}", self.host):
-            _, protocol = await loop.create_unix_connection(lambda: Dialed(loop), self.path)
-            if context is not None:
+        protocol = await dial_unix(self.path)
+        if context is not None:
+            with told_as_go(f"unix {self.path}", self.host):
                 await protocol.begin_tls(context, self.host)
         assert protocol.connection is not None
         return protocol.connection
@@ -115,8 +113,6 @@ class Members:
         """That of the connection."""
         self._connection: Http2Connection | None = None
         self._dialing: SingleFlight[str, Http2Connection] = SingleFlight()
-        self._room: asyncio.Future[None] | None = None
-        """Calls wait for this that find the connection full."""
         self._heads: dict[tuple[str, str], bytes] = {}
         self._dial_seconds = _DIAL_SECONDS if len(self._endpoints) == 1 else _DIAL_SECONDS_OF_SEVERAL
         self._listening: set[asyncio.Task[None]] = set()
@@ -195,22 +191,10 @@ class Members:
                 return connection
             if connection.is_over or connection.is_leaving:
                 break
-            await self._room_on(connection)
+            await connection.room()
         if self._is_closed:
             raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
         return await self._dialing.do("dial", self._dial)
-
-    async def _room_on(self, connection: Http2Connection) -> None:
-        """Waits until a connection that has as many calls under way as it may have can take another, or has gone."""
-        if self._room is None:
-            self._room = asyncio.get_running_loop().create_future()
-        connection.filled()
-        await shielded(self._room)
-
-    def _has_room(self, _: Http2Connection) -> None:
-        room, self._room = self._room, None
-        if room is not None:
-            room.set_result(None)
 
     async def _dial(self) -> Http2Connection:
         endpoint = self._endpoints[self._at]
@@ -259,7 +243,7 @@ class Members:
     def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
         """Raises ConnectionResetError if the other side has hung up meanwhile."""
         try:
-            return Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+            return Http2Connection(dialed, self._gone, health=_HEALTH)
         except ConnectionResetError:
             dialed.hang_up()
             raise
@@ -268,7 +252,6 @@ class Members:
         if self._connection is connection:
             self._connection = None
             self._next()
-        self._has_room(connection)
 
     def close(self) -> None:
         """Ends what is under way."""

@@ -50,11 +50,11 @@ logger = logging.getLogger(__name__)
 ROOT: Final = "/registry"
 """Below this is what servers store (`--etcd-prefix`)."""
 _START_SECONDS: Final = 20.0
-_MEMBER_SECONDS: Final = 3.0
+MEMBER_SECONDS: Final = 3.0
 """A member has so long to answer at the start, before another one is asked."""
 _LOOK: Final = 64
 """Items of a long answer that are read between two looks at the clock."""
-_LAST_SECONDS: Final = 10.0
+LAST_SECONDS: Final = 10.0
 """Those that writes have which are under way when the store is closed."""
 _CLOSED: Final = "the store is closed"
 _UNSEEN: Final = "the write was committed, and what followed was not seen"
@@ -177,7 +177,7 @@ class EtcdStorage:
             async with asyncio.timeout(seconds):
                 while True:
                     try:
-                        async with asyncio.timeout(_MEMBER_SECONDS):
+                        async with asyncio.timeout(MEMBER_SECONDS):
                             return await self._look()
                     except TimeoutError:
                         why = "no answer"
@@ -587,7 +587,7 @@ class EtcdStorage:
         if self._compaction is not None:
             await self._compaction.stop()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_SECONDS):
+            async with asyncio.timeout(LAST_SECONDS):
                 await self._idle.wait()
         await self._following.stop()
         self._end_writes()

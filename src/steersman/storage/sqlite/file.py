@@ -34,9 +34,9 @@ _HEADER_SIZE: Final = 100
 _PAGE_SIZE: Final = 4096
 _PIECE: Final = 1 << 20
 _UPGRADE_CACHE_KIB: Final = 4096
-_FULL_CHECK_LIMIT: Final = 4 << 20
+FULL_CHECK_LIMIT: Final = 4 << 20
 """Files up to this size are checked whole at every opening (some 2 ms a MiB), larger ones at their seams."""
-_FILLED_LIMIT: Final = 64 << 20
+FILLED_LIMIT: Final = 64 << 20
 """Rows of files up to this size are given the checksums that a version before did not write."""
 
 _SCHEMA: Final = (
@@ -131,7 +131,7 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
         # When it is closed, all of the log is in the file and the log is gone: frames that a torn commit has left do
         # not lie behind later commits, where they would be taken for acknowledged ones.
         with contextlib.closing(connect(path, cache_kib=_UPGRADE_CACHE_KIB, durable=durable)) as connection:
-            upgrade(connection, fills=path.stat().st_size <= _FILLED_LIMIT)
+            upgrade(connection, fills=path.stat().st_size <= FILLED_LIMIT)
     except sqlite3.Error as error:
         raise StorageUnavailable(f"{path} cannot be brought to schema {SCHEMA_VERSION}: {error}") from error
     return whole
@@ -306,7 +306,7 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
                 raise DamagedFile(lost)
             if lost:
                 logger.warning("%s, as after a power cut with --unsafe-no-fsync", lost)
-            return _check_contents(path, connection, whole=whole or size <= _FULL_CHECK_LIMIT)
+            return _check_contents(path, connection, whole=whole or size <= FULL_CHECK_LIMIT)
     except sqlite3.Error as error:
         _put_back(index, kept)
         raise DamagedFile(f"{path} is damaged: {error}") from error

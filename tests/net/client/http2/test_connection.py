@@ -14,7 +14,6 @@ from hpack import Decoder, Encoder
 
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.http2 import connection as connections
-from steersman.net.client.http2 import receiving
 from steersman.net.client.http2.answer import WINDOW
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health, health
@@ -536,7 +535,7 @@ async def test_an_answer_that_is_not_read_leaves_nothing(origin: Origin, transpo
         (connection,) = kept._multiplexed
     assert connection is not None
     assert not connection.streams
-    assert connection.recv_window + connection.unacknowledged == connections.CONNECTION_WINDOW
+    assert connection.recv.left + connection.recv.unannounced == connections.CONNECTION_WINDOW
 
 
 async def test_a_body_that_is_cut_off_is_told_of(origin: Origin, transport: Transport) -> None:
@@ -674,4 +673,4 @@ async def test_nobody_waits_for_more_than_one_new_connection(origin: Origin, tra
 async def test_streams_of_a_server_without_bounds_are_bounded(origin: Origin, ask: Ask) -> None:
     origin.scripts = [polite]
     await ask()
-    assert receiving._MOST_STREAMS == 1000
+    assert connections.MOST_STREAMS == 1000

@@ -14,8 +14,7 @@ from random import Random
 from typing import Final
 
 from steersman.flowcontrol.counts import SchemaCounts
-from steersman.flowcontrol.estimates import estimate_write
-from steersman.flowcontrol.level import most_seats
+from steersman.flowcontrol.estimates import estimate_write, most_seats
 from steersman.flowcontrol.queue_set import QueueSet, Queuing, Ticket
 from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
 

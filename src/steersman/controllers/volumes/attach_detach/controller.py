@@ -9,7 +9,7 @@ from typing import Final, Literal
 from steersman.api.core.v1 import AttachedVolume, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.storage.v1 import CSIDriver, VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import NODES, PODS, VOLUME_ATTACHMENTS
@@ -18,8 +18,8 @@ from steersman.controllers.volumes.attach_detach.wanted import World, attachment
 from steersman.machinery.built_in.csi import is_csi_name, unique_name
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import is_condition_true
 
 LONGEST_UNMOUNT: Final = 360.0
 """Seconds after which a volume is taken from a node that is not well, though it has not let go."""
@@ -169,11 +169,8 @@ class AttachDetach(Controller[Key]):
         source = VolumeAttachmentSource(persistent_volume_name=volume.metadata.name)
         spec = VolumeAttachmentSpec(attacher=volume.spec.csi.driver, node_name=node, source=source)
         self._names[name] = unique_name(volume.spec.csi)
-        try:
+        with ignoring(is_already_exists):
             await self.client.create(VOLUME_ATTACHMENTS, VolumeAttachment(metadata=ObjectMeta(name=name), spec=spec))
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
         self.queue.add_after(("volume", volume.metadata.name), LONGEST_ATTACH)
 
     def _stay(self, attachment: VolumeAttachment, volume: PersistentVolume, pods: list[Pod]) -> None:
@@ -226,11 +223,8 @@ class AttachDetach(Controller[Key]):
             self._detaching.discard(name)  # a pod began to use it meanwhile
             self.queue.add(("node", node_name))
             return
-        try:
+        with ignoring(is_not_found):
             await self.client.delete(VOLUME_ATTACHMENTS, name)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     def _is_used(self, node: Node | None, attachment: str) -> bool:
         return node is not None and self._names.get(attachment) in node.status.volumes_in_use
@@ -253,12 +247,9 @@ class AttachDetach(Controller[Key]):
         if {each.name for each in wanted} == {each.name for each in node.status.volumes_attached}:
             return node
         patch = {"status": {"volumesAttached": [to_plain(each) for each in wanted] or None}}
-        try:
+        with ignoring(is_not_found):
             return await self.client.patch(NODES, name, "", patch, subresource="status")
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            return None
+        return None
 
     # what is told
 
@@ -300,7 +291,7 @@ def _in_use(pod: Pod, others: list[Pod]) -> str:
 
 
 def _is_ready(node: Node | None) -> bool:
-    return node is not None and any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return node is not None and is_condition_true(node.status.conditions, "Ready")
 
 
 def _concern(node: Node) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.core.v1 import PersistentVolume
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PERSISTENT_VOLUMES
 from steersman.controllers.volumes.binder.known import Known
@@ -22,7 +22,6 @@ from steersman.controllers.volumes.binder.plugins import (
 from steersman.controllers.volumes.binder.recycling import Recycler
 from steersman.controllers.volumes.binder.writing import Writer
 from steersman.machinery.built_in.volumes import PROVISIONED_BY, PROVISIONER_FINALIZER
-from steersman.machinery.errors.status import StatusError
 
 IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
 """Keeps volumes of this controller's plugins until what they stand for is deleted."""
@@ -70,11 +69,8 @@ class Reclaimer:
         if IN_TREE_FINALIZER in current.metadata.finalizers:
             kept = [each for each in current.metadata.finalizers if each != IN_TREE_FINALIZER]
             current = await self._writer.put_volume(_with_finalizers(current, kept))
-        try:
+        with ignoring(is_not_found):
             await self._client.delete(PERSISTENT_VOLUMES, volume.metadata.name)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _recycle(self, volume: PersistentVolume) -> None:
         current = await self._released(volume)
@@ -92,12 +88,9 @@ class Reclaimer:
 
     async def _released(self, volume: PersistentVolume) -> PersistentVolume | None:
         """The volume as it is now, if it still is to be reclaimed."""
-        try:
-            current = await self._client.get(PERSISTENT_VOLUMES, volume.metadata.name)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        current = await self._client.find(PERSISTENT_VOLUMES, volume.metadata.name)
+        if current is None:
+            return None
         ref = current.spec.claim_ref
         if ref is None or not ref.uid:
             return None

@@ -16,11 +16,10 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
 from steersman.client.resources import PODS
 from steersman.controllers.volumes.binder.plugins import NoPlugin, is_recyclable
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.built_in.volumes import storage_of
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.quantity import parse
 
 NAMESPACE: Final = "default"
@@ -53,14 +52,11 @@ class Recycler:
         if not is_recyclable(volume):
             raise NoPlugin("No recycler plugin found for the volume!")
         name = _PREFIX + volume.metadata.name
-        try:
-            pod = await self._client.get(PODS, name, NAMESPACE)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        pod = await self._client.find(PODS, name, NAMESPACE)
+        if pod is None:
             await self._client.create(PODS, _pod(name, volume))
             return False
-        if pod.status.phase not in ("Succeeded", "Failed"):
+        if not is_terminal(pod):
             return False
         await self._client.delete(PODS, name, NAMESPACE)
         if pod.status.phase == "Failed":

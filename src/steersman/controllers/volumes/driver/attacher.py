@@ -7,12 +7,11 @@ from typing import Final
 import msgspec
 
 from steersman.api.storage.v1 import VolumeAttachment
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import VOLUME_ATTACHMENTS
 from steersman.controllers.controller import Surroundings
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
-from steersman.machinery.errors.status import StatusError
 
 _FINALIZER: Final = f"external-attacher/{DRIVER.replace('.', '-')}"
 _NODE_ID: Final = "csi.alpha.kubernetes.io/node-id"
@@ -36,14 +35,11 @@ class Attacher(DriverComponent[str]):
         attachment = self._attachments.get("", key)
         if attachment is None or attachment.spec.attacher != DRIVER:
             return
-        try:
+        with ignoring(is_not_found):
             if attachment.metadata.deletion_timestamp:
                 await self._detach(attachment)
             elif not attachment.status.attached:
                 await self._attach(attachment)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _attach(self, attachment: VolumeAttachment) -> None:
         metadata = attachment.metadata

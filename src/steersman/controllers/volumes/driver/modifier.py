@@ -22,6 +22,7 @@ from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import attributes_class_of
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import without_conditions
 
 _MODIFYING: Final = "ModifyingVolume"
 _WAITING: Final = "claims by the class that they want"
@@ -76,7 +77,9 @@ class Modifier(DriverComponent[Key]):
         claim = await self._put(
             claim,
             msgspec.structs.replace(
-                claim.status, modify_volume_status=_state(name, "InProgress"), conditions=[*_others(claim), condition]
+                claim.status,
+                modify_volume_status=_state(name, "InProgress"),
+                conditions=[*without_conditions(claim.status.conditions, _MODIFYING), condition],
             ),
         )
         self._tell(claim, "Normal", "VolumeModify", f"external resizer is modifying {whose}")
@@ -88,7 +91,7 @@ class Modifier(DriverComponent[Key]):
                 claim.status,
                 current_volume_attributes_class_name=name,
                 modify_volume_status=None,
-                conditions=_others(claim),
+                conditions=without_conditions(claim.status.conditions, _MODIFYING),
             ),
         )
         self._tell(claim, "Normal", "VolumeModifySuccessful", f"external resizer modified {whose} successfully")
@@ -108,7 +111,3 @@ def _is_to_change(claim: PersistentVolumeClaim) -> bool:
 
 def _state(name: str, status: str) -> ModifyVolumeStatus:
     return ModifyVolumeStatus(target_volume_attributes_class_name=name, status=status)
-
-
-def _others(claim: PersistentVolumeClaim) -> list[PersistentVolumeClaimCondition]:
-    return [each for each in claim.status.conditions if each.type != _MODIFYING]

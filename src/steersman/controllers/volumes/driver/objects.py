@@ -9,11 +9,10 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, StorageClass
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CSI_DRIVERS, STORAGE_CLASSES
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS
 from steersman.machinery.built_in.volumes import WAIT_FOR_FIRST_CONSUMER
-from steersman.machinery.errors.status import StatusError
 
 DRIVER: Final = "volumes.simulation.steersman.dev"
 DEFAULT_CLASS: Final = "standard"
@@ -25,11 +24,8 @@ DELAYED_CLASS: Final = "standard-delayed"
 async def install(client: Client) -> None:
     """Makes those that are not there. Raises StatusError, Unreachable."""
     for resource, obj in _objects():
-        try:
+        with ignoring(is_already_exists):
             await client.create(resource, obj)
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
 
 
 def _objects() -> Iterator[tuple[APIResource[Any], Any]]:

@@ -19,7 +19,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.storage.v1 import StorageClass, VolumeAttachment
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
@@ -44,7 +44,6 @@ from steersman.machinery.built_in.volumes import (
     reference_to,
     storage_of,
 )
-from steersman.machinery.errors.status import StatusError
 
 _IDENTITY: Final = "storage.kubernetes.io/csiProvisionerIdentity"
 _DELETION_SECRET: Final = "volume.kubernetes.io/provisioner-deletion-secret-"
@@ -106,11 +105,8 @@ class Provisioner(DriverComponent[Key]):
         text = f"External provisioner is provisioning volume for claim {whose}"
         self.recorder.event(about, "Normal", "Provisioning", text)
         node = None if selected is None else self._nodes.get("", selected)
-        try:
+        with ignoring(is_already_exists):
             await self.client.create(PERSISTENT_VOLUMES, _volume(claim, storage_class, node))
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
         text = f"Successfully provisioned volume {_name(claim)}"
         self.recorder.event(about, "Normal", "ProvisioningSucceeded", text)
 
@@ -118,16 +114,13 @@ class Provisioner(DriverComponent[Key]):
         name = volume.metadata.name
         if self._attachments.indexed(_BY_VOLUME, name):
             return
-        try:
+        with ignoring(is_not_found):
             if not volume.metadata.deletion_timestamp:
                 await self.client.delete(PERSISTENT_VOLUMES, name)
                 return  # what it has become is told, and its finalizer goes then
             kept = [each for each in volume.metadata.finalizers if each != PROVISIONER_FINALIZER]
             metadata = msgspec.structs.replace(volume.metadata, finalizers=kept)
             await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, metadata=metadata))
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _wants(claim: PersistentVolumeClaim) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from steersman.api.core.v1 import Node
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.storage.v1 import CSINode, CSINodeDriver, CSINodeSpec
-from steersman.client.errors import is_already_exists
+from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CSI_NODES, NODES
 from steersman.controllers.controller import Surroundings
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
-from steersman.machinery.errors.status import StatusError
 
 
 class Registrar(DriverComponent[str]):
@@ -36,8 +35,5 @@ class Registrar(DriverComponent[str]):
         owner = OwnerReference(api_version="v1", kind="Node", name=key, uid=node.metadata.uid)
         drivers = [CSINodeDriver(name=DRIVER, node_id=key, topology_keys=None)]
         metadata = ObjectMeta(name=key, owner_references=[owner])
-        try:
+        with ignoring(is_already_exists):
             await self.client.create(CSI_NODES, CSINode(metadata=metadata, spec=CSINodeSpec(drivers=drivers)))
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise

@@ -14,8 +14,10 @@ from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import without_conditions
 from steersman.machinery.values.quantity import parse
 
+_RESIZING = ("Resizing", "FileSystemResizePending")
 _PENDING = "Waiting for user to (re-)start a pod to finish file system resize of volume on node."
 
 
@@ -74,7 +76,7 @@ class Resizer(DriverComponent[Key]):
         status = msgspec.structs.replace(
             claim.status,
             capacity={**claim.status.capacity, "storage": storage_of(volume.spec.capacity)},
-            conditions=_others(claim),
+            conditions=without_conditions(claim.status.conditions, *_RESIZING),
             allocated_resource_statuses={},
         )
         done = msgspec.structs.replace(claim, status=status)
@@ -90,7 +92,7 @@ class Resizer(DriverComponent[Key]):
         )
         status = msgspec.structs.replace(
             claim.status,
-            conditions=[*_others(claim), said],
+            conditions=[*without_conditions(claim.status.conditions, *_RESIZING), said],
             allocated_resources={"storage": storage_of(claim.spec.resources.requests)},
             allocated_resource_statuses={"storage": resource_status},
         )
@@ -106,11 +108,6 @@ class Resizer(DriverComponent[Key]):
 def _is_larger(claim: PersistentVolumeClaim) -> bool:
     """Whether a claim asks for more than it has."""
     return parse(storage_of(claim.spec.resources.requests)) > parse(storage_of(claim.status.capacity))
-
-
-def _others(claim: PersistentVolumeClaim) -> list[PersistentVolumeClaimCondition]:
-    """The conditions that are not about its size."""
-    return [each for each in claim.status.conditions if each.type not in ("Resizing", "FileSystemResizePending")]
 
 
 def _annotated(metadata: ObjectMeta, annotations: dict[str, str]) -> ObjectMeta:

@@ -10,6 +10,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Pod, PodAffinityTerm, ScopedResourceSelectorRequirement
 from steersman.machinery.built_in.pod_resources import Amounts, compute_qos_class, pod_limits, pod_requests
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.built_in.quota.measure import ONE, Measure, select_name
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.resource_names import (
@@ -83,7 +84,7 @@ def pod_usage(pod: Pod) -> Amounts:
 def has_ended(pod: Pod) -> bool:
     """Whether it has come to its end, or should have by now."""
     metadata = pod.metadata
-    if pod.status.phase in ("Failed", "Succeeded"):
+    if is_terminal(pod):
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False

@@ -1,4 +1,4 @@
-"""HTTP/2 connections to other servers: frames both ways, windows, and whether the other side is still there.
+"""HTTP/2 connections to other servers: requests, their answers, and whether the other side is still there.
 
 Behaves as golang.org/x/net/http2 (Transport) does with the settings of k8s.io/apimachinery `util/net`.
 """
@@ -6,28 +6,29 @@ Behaves as golang.org/x/net/http2 (Transport) does with the settings of k8s.io/a
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from steersman.net.ascii import lower
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.http2.answer import WINDOW, Http2Answer, NotProcessed
+from steersman.net.client.http1 import MAX_FIELDS, MAX_HEAD_BYTES, MAX_INTERIM
+from steersman.net.client.http2.answer import WINDOW, ClientStream, Http2Answer, NotProcessed, StreamReset
 from steersman.net.client.http2.health import Health, health_of_environment
-from steersman.net.client.http2.receiving import Receiving
+from steersman.net.client.http2.sending import CONNECTION_WINDOW, Sending
 from steersman.net.fields import FieldCache
+from steersman.net.http1.head import quoted
 from steersman.net.http2 import frames, hpack
-from steersman.net.http2.frames import ErrorCode, StreamFault
-from steersman.net.message import BodyAborted
+from steersman.net.http2.blocks import FieldDecoder, TooLarge
+from steersman.net.http2.flood import MANY, FrameBudget
+from steersman.net.http2.frames import ConnectionFault, ErrorCode, Setting, StreamFault
 from steersman.net.upgrade import UpgradedConnection, hang_up
 
 IDLE_SECONDS: Final = 90.0
-CONNECTION_WINDOW: Final = 1 << 30
-"""Bytes that may come on all streams: who does not read the body of one answer holds up no other."""
+MOST_STREAMS: Final = 1000
+"""Streams that may be open if the other side sets no bound."""
 _WRITE_HIGH_WATER: Final = 256 << 10
 _FEW_STREAMS: Final = 100
 """Streams that may be open before the other side has said how many."""
-_GIVEN_BACK: Final = CONNECTION_WINDOW // 2
 _ONLY_HTTP1: Final = frozenset({"host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _METHODS: Final = {"GET": b"\x82", "POST": b"\x83"}
 _METHOD_NAME: Final = b"\x02"
@@ -41,55 +42,60 @@ _BANDWIDTH_PING: Final = bytes((2, 4, 16, 16, 9, 14, 7, 7))
 question is open..."""
 BANDWIDTH_SECONDS: Final = 0.1
 """...so that it waits for its answer: at once, both sides would send and read packets beside those of each request."""
+_MOST_DEBUG_BYTES: Final = 1024
 
 
 _fields: Final = FieldCache(hpack.field)
 
 
-class Http2Connection(Receiving):
-    """Takes the connection over. `when_room` is told each time when it can take a request again, `when_gone` when it
-    never will any more."""
+class Http2Connection(Sending):
+    """Takes the connection over. `when_gone` is told when it takes no more requests, `when_room` each time when it can
+    take one again, after `filled`."""
+
+    header_too_large = "response header list larger than advertised limit"
 
     def __init__(
         self,
         connection: UpgradedConnection,
-        when_room: Callable[[Http2Connection], None],
-        when_gone: Callable[[Http2Connection], None],
+        when_gone: Callable[[Http2Connection], None] | None = None,
+        when_room: Callable[[Http2Connection], None] | None = None,
         health: Health | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        super().__init__(loop.time())
-        self._loop = loop
+        super().__init__(loop)
         self._when_room = when_room
         self._when_gone = when_gone
         self._health = health or health_of_environment()
+        self._decoder = FieldDecoder(MAX_HEAD_BYTES, MAX_FIELDS)
+        self._updates = FrameBudget("updates of windows", MANY, loop.time)
         self._most_streams = _FEW_STREAMS
         self._pending_resets = 0
         """Streams that this side has reset, of which the other side is not known to have heard."""
-        self._starved: deque[Http2Answer] = deque()
-        """Those that wait for the connection's window, or until it has written what it has."""
-        self._out: list[bytes] = []
-        self._scheduled = False
-        self._blocked = False
         self._is_full = False
+        """Somebody is to be told when a request can be taken again."""
+        self._waiting: list[asyncio.Future[None]] = []
+        self.is_leaving = False
+        """No request is sent any more."""
+        self._goaway: tuple[int, int, bytes] | None = None
         self._pinged: float | None = None
         """When the other side was asked whether it is still there."""
         self._measured: asyncio.TimerHandle | None = None
         """Answers a question for the bandwidth."""
         self._idle_since = loop.time()
+        self.last_read = self._idle_since
+        """When something has come last."""
         self._timer: asyncio.TimerHandle | None = None
-        self._out.append(
+        self.out.append(
             frames.PREFACE
             + frames.settings(
                 {
                     frames.Setting.ENABLE_PUSH: 0,
                     frames.Setting.INITIAL_WINDOW_SIZE: WINDOW,
-                    frames.Setting.MAX_HEADER_LIST_SIZE: self.most_header_bytes,
+                    frames.Setting.MAX_HEADER_LIST_SIZE: MAX_HEAD_BYTES,
                 }
             )
             + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
         )
-        self.recv_window = CONNECTION_WINDOW
         self._transport, self._source, came = connection.hand_over(self)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self._flush()
@@ -114,6 +120,13 @@ class Http2Connection(Receiving):
         """Return True if the other side has said that it takes no requests at all."""
         return not self._most_streams
 
+    async def greeted(self) -> None:
+        """Wait for the first settings of the other side. Raises BadAnswer if the connection ends before."""
+        if not self._settings_seen and not self.is_over:
+            await self._change()
+        if not self._settings_seen:
+            raise BadAnswer("unexpected EOF")
+
     async def send(
         self,
         method: str,
@@ -129,7 +142,7 @@ class Http2Connection(Receiving):
         """
         if not self.can_take:
             raise NotProcessed("http2: client conn not usable")
-        block = self._head_block(method, target, headers)
+        block = _head_block(method, target, headers)
         answer = Http2Answer(self, self.next_id, self.peer_window, head_only=method == "HEAD")
         self.begin(answer, block, body, whole)
         try:
@@ -143,131 +156,30 @@ class Http2Connection(Receiving):
             raise
         return answer
 
-    def begin(
-        self, answer: Http2Answer, block: bytes, body: AsyncIterator[bytes] | None = None, whole: bytes = b""
-    ) -> None:
-        """Sends the head of a request whose `answer` is of `next_id`, and its body, which is in pieces or `whole`."""
-        has_body = body is not None or bool(whole)
-        self.next_id += 2
-        self.streams[answer.id] = answer
-        self._out.append(frames.headers(answer.id, block, 0 if has_body else frames.END_STREAM, self.max_frame))
-        if not has_body:
-            answer.is_sent = True
-        elif whole and len(whole) <= min(answer.window, self.window, self.max_frame) and not self._blocked:
-            self._send_data(answer, whole, ends=True)
-        else:
-            answer.sending = self._loop.create_task(self._send_body(answer, body if body is not None else _once(whole)))
-        if len(self.streams) == 1:
-            self._flush()  # there is nobody else whose frames could leave with these
-        else:
-            self.schedule()
+    # What streams ask
 
-    def _head_block(self, method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:
-        """The encoded head of a request. Raises ValueError."""
-        authority = ""
-        fields = []
-        for name, value in headers:
-            small = lower(name)
-            if small not in _ONLY_HTTP1:
-                fields.append((small, value))
-            elif small == "host":
-                authority = value
-        if not (target.isprintable() and authority.isprintable()):
-            raise ValueError("a line break in a request's head")
-        return b"".join(
-            (
-                self.table_update(),
-                _AUTHORITY_NAME,
-                hpack.string(authority),
-                _METHODS.get(method) or _METHOD_NAME + hpack.string(method),
-                _PATH_NAME,
-                hpack.string(target),
-                _SCHEME_HTTPS,
-                *_fields.encode(fields),
-            )
-        )
+    def consumed(self, stream: ClientStream, size: int) -> None:
+        """See Carrier. What nobody reads is bounded by the window of its stream, and so given back on the connection
+        as it comes."""
+        if not (self.is_over or stream.remote_closed or stream.is_forgotten):
+            self.give_back_on(stream, size)
 
-    async def _send_body(self, answer: Http2Answer, body: AsyncIterator[bytes]) -> None:
-        try:
-            async for piece in body:
-                await self._send_piece(answer, piece)
-            self._send_data(answer, b"", ends=True)
-            self.schedule()
-        except BodyAborted as error:  # the other side must not take what has come for the whole
-            answer.fail(BadAnswer(str(error)))
-            self.abandon(answer)
-
-    async def _send_piece(self, answer: Http2Answer, piece: bytes) -> None:
-        at = 0
-        while at < len(piece):
-            while self._blocked or min(answer.window, self.window) <= 0:
-                if answer.window > 0:
-                    self._starved.append(answer)
-                answer.room = self._loop.create_future()
-                await answer.room
-            size = min(answer.window, self.window, self.max_frame, len(piece) - at)
-            self._send_data(answer, piece[at : at + size], ends=False)
-            self.schedule()
-            at += size
-        self._feed_starved()
-
-    def _send_data(self, answer: Http2Answer, data: bytes, *, ends: bool) -> None:
-        size = len(data)
-        answer.window -= size
-        self.window -= size
-        flags = frames.END_STREAM if ends else 0
-        self._out.append(frames.pack_head(size << 8 | frames.DATA, flags, answer.id))
-        if data:
-            self._out.append(data)
-        if ends:
-            answer.is_sent = True
-            if answer.is_received:
-                self.forget(answer)
-
-    def _feed_starved(self) -> None:
-        """Lets the next one send that waits for the connection; it lets the one after it."""
-        while self._starved and self.window > 0 and not self._blocked:
-            answer = self._starved.popleft()
-            if not answer.is_forgotten:
-                answer.may_send()
-                return
-
-    # What answers ask
-
-    def consumed(self, answer: Http2Answer, size: int) -> None:
-        if self.is_over or answer.is_received or answer.is_forgotten:
-            return
-        answer.unacknowledged += size
-        if answer.unacknowledged >= WINDOW // 2:
-            answer.recv_window += answer.unacknowledged
-            self._out.append(frames.window_update(answer.id, answer.unacknowledged))
-            answer.unacknowledged = 0
-            self.schedule()
-
-    def give_back(self, size: int) -> None:
-        self.unacknowledged += size
-        if self.unacknowledged >= _GIVEN_BACK:
-            self.recv_window += self.unacknowledged
-            self._out.append(frames.window_update(0, self.unacknowledged))
-            self.unacknowledged = 0
-            self.schedule()
-
-    def abandon(self, answer: Http2Answer) -> None:
+    def abandon(self, stream: ClientStream) -> None:
         """Ends a stream that nobody waits for any more. As the other side may be gone, the stream counts as open until
         that is known to be there."""
-        if answer.is_forgotten:
+        if stream.is_forgotten:
             return
-        self._out.append(frames.rst_stream(answer.id, ErrorCode.CANCEL))
+        self.out.append(frames.rst_stream(stream.id, ErrorCode.CANCEL))
         if self._health.confirms_resets:
             if not self._pending_resets:
-                self._out.append(frames.frame(frames.PING, 0, 0, _RESET_PING))
+                self.out.append(frames.frame(frames.PING, 0, 0, _RESET_PING))
             self._pending_resets += 1
         self.schedule()
-        self.forget(answer)
+        self.forget(stream)
 
-    def forget(self, answer: Http2Answer) -> None:
-        answer.is_forgotten = True
-        del self.streams[answer.id]
+    def forget(self, stream: ClientStream) -> None:
+        stream.is_forgotten = True
+        del self.streams[stream.id]
         if not self.streams:
             self._idle_since = self._loop.time()
             if self.is_leaving:
@@ -278,19 +190,142 @@ class Http2Connection(Receiving):
     def _tell_of_room(self) -> None:
         if self._is_full and self.can_take:
             self._is_full = False
-            self._when_room(self)
+            self._wake()
+            if self._when_room is not None:
+                self._when_room(self)
+
+    def _tell_of_end(self) -> None:
+        self._wake()
+        if self._when_gone is not None:
+            self._when_gone(self)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def filled(self) -> None:
         """Has `when_room` called when a request can be taken again."""
         self._is_full = True
 
-    # What comes
+    async def room(self) -> None:
+        """Wait until one more request may be sent, or until none will be taken any more."""
+        if not (self.can_take or self.is_over or self.is_leaving):
+            await self._change()
 
-    def limit_streams(self, most: int) -> None:
-        self._most_streams = most
-        self._tell_of_room()
+    async def _change(self) -> None:
+        self._is_full = True
+        waiter = self._loop.create_future()
+        self._waiting.append(waiter)
+        await waiter
 
-    def pinged(self, payload: bytes, *, is_answer: bool) -> None:
+    # Events
+
+    def take(self, data: bytes) -> None:
+        """Takes frames."""
+        if self.is_over:
+            return
+        self.last_read = self._loop.time()
+        try:
+            self._parse(self._partial + data if self._partial else data)
+        except ConnectionFault as fault:
+            self.end(BadAnswer(f"http2: connection error: {fault.code.name}: {fault.reason}"), fault.code)
+
+    def eof_received(self) -> bool:
+        """The other side sends no more."""
+        self._lost()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._lost()
+
+    def _lost(self) -> None:
+        if self._goaway is None:
+            self.end(BadAnswer("unexpected EOF"))
+            return
+        last, code, debug = self._goaway
+        self.end(
+            BadAnswer(
+                "http2: server sent GOAWAY and closed the connection; "
+                f"LastStreamID={last}, ErrCode={frames.error_name(code)}, debug={quoted(debug)}"
+            )
+        )
+
+    # What frames bring
+
+    def stops(self) -> bool:
+        return self.is_over
+
+    def is_idle(self, stream_id: int) -> bool:
+        return not stream_id & 1 or stream_id >= self.next_id
+
+    def ignores_data(self, stream_id: int, *, ends: bool) -> bool:
+        return True
+
+    def take_data(self, stream: ClientStream, data: bytes, size: int, *, ends: bool) -> None:
+        self.give_back(size)
+        if len(data) < size:
+            self.consumed(stream, size - len(data))
+        if data:
+            if not stream.has_head:
+                raise _broken(stream.id, "received DATA before a HEADERS frame")
+            stream.take_data(data)
+        if ends:
+            self._ended(stream)
+
+    def _ended(self, stream: ClientStream) -> None:
+        stream.take_end()
+        if stream.is_sent:
+            self.forget(stream)
+
+    def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+        if self.is_idle(stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on an idle stream")
+        try:
+            fields = self._decoder.decode(block)
+        except TooLarge:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, self.header_too_large) from None
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._control.spend()
+            return
+        if stream.remote_closed:
+            raise _broken(stream_id, "headers after END_STREAM")
+        if stream.has_head:
+            if not ends:
+                raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "trailers without END_STREAM")
+            stream.take_trailers(fields)
+            self._ended(stream)
+            return
+        if self._decoder.is_over(fields):
+            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, self.header_too_large)
+        stream.take_head(fields, ends=ends)
+        if stream.interim > MAX_INTERIM:
+            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "too many 1xx informational responses")
+        if ends and stream.is_sent:
+            self.forget(stream)
+
+    def take_reset(self, stream_id: int, code: int) -> None:
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._control.spend()
+            return
+        text = f"stream error: stream ID {stream_id}; {frames.error_name(code)}; received from peer"
+        is_unread = code in (ErrorCode.REFUSED_STREAM, ErrorCode.PROTOCOL_ERROR)
+        stream.fail(NotProcessed(text) if is_unread else StreamReset(text, code))
+        self.forget(stream)
+
+    def take_settings(self, settings: dict[int, int]) -> None:
+        most = settings.get(Setting.MAX_CONCURRENT_STREAMS)
+        if most is None and not self._settings_seen:
+            most = MOST_STREAMS
+        if most is not None:
+            self._most_streams = most
+            self._tell_of_room()
+
+    def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
         if not is_answer:
             if payload == _BANDWIDTH_PING and self._measured is None:
                 self._measured = self._loop.call_later(BANDWIDTH_SECONDS, self._answer_measured)
@@ -308,58 +343,40 @@ class Http2Connection(Receiving):
         self._measured = None
         self._answer_ping(_BANDWIDTH_PING)
 
-    def _answer_ping(self, payload: bytes) -> None:
-        self._out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+    def take_goaway(self, payload: bytes) -> None:
+        """Streams after the last one that it names may be sent again elsewhere, the others are waited for."""
+        last, code = int.from_bytes(payload[:4]) & frames.MAX_WINDOW, int.from_bytes(payload[4:8])
+        before = self._goaway
+        if before is not None and before[1]:
+            code = before[1]  # what was wrong first
+        self._goaway = last, code, payload[8 : 8 + _MOST_DEBUG_BYTES]
+        for each in [stream for stream in self.streams.values() if stream.id > last]:
+            if each.id == 1 and code:
+                each.fail(BadAnswer(f"http2: Transport received GOAWAY from server ErrCode:{frames.error_name(code)}"))
+            else:
+                each.fail(NotProcessed("http2: Transport received Server's graceful shutdown GOAWAY"))
+            if not each.is_forgotten:
+                self.forget(each)
+        if not self.is_over:
+            self._leave()
+
+    def fail_stream(self, fault: StreamFault) -> None:
+        self._control.spend()
+        self.out.append(frames.rst_stream(fault.stream_id, fault.code))
         self.schedule()
-
-    def acknowledge_settings(self) -> None:
-        self._out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
-        self.schedule()
-
-    def widened(self, answer: Http2Answer | None) -> None:
-        if answer is None:
-            self._feed_starved()
-        elif answer.window > 0:
-            answer.may_send()
-
-    def reset(self, fault: StreamFault) -> None:
-        self._out.append(frames.rst_stream(fault.stream_id, fault.code))
-        self.schedule()
-        answer = self.streams.get(fault.stream_id)
-        if answer is not None:
-            answer.fail(BadAnswer(f"stream error: stream ID {fault.stream_id}; {fault.code.name}; {fault.reason}"))
-            self.forget(answer)
-
-    def leave(self) -> None:
-        """The other side takes no more requests: those that it has are waited for."""
-        self._when_gone(self)
-        if not self.streams:
-            self.close()
-
-    # Writing
-
-    def schedule(self) -> None:
-        """Has what is collected written soon."""
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._scheduled = False
-        if self._out and not self.is_over:
-            self._transport.write(b"".join(self._out))
-        self._out.clear()
-
-    def pause_writing(self) -> None:
-        """The transport has enough."""
-        self._blocked = True
-
-    def resume_writing(self) -> None:
-        """The transport takes more."""
-        self._blocked = False
-        self._feed_starved()
+        stream = self.streams.get(fault.stream_id)
+        if stream is not None:
+            stream.fail(BadAnswer(f"stream error: stream ID {fault.stream_id}; {fault.code.name}; {fault.reason}"))
+            self.forget(stream)
 
     # The end
+
+    def _leave(self) -> None:
+        """Take no more requests: those that the other side has are waited for."""
+        self.is_leaving = True
+        self._tell_of_end()
+        if not self.streams:
+            self.close()
 
     def _tick(self) -> None:
         """Closes the connection if it has been idle for long, and asks whether the other side is still there if nothing
@@ -372,7 +389,7 @@ class Http2Connection(Receiving):
         if health.read_idle:
             if self._pinged is None and now - self.last_read >= health.read_idle:
                 self._pinged = now
-                self._out.append(frames.frame(frames.PING, 0, 0, _PING))
+                self.out.append(frames.frame(frames.PING, 0, 0, _PING))
                 self.schedule()
             asked = self._pinged
             if asked is not None and now - asked >= health.ping_timeout:
@@ -389,18 +406,18 @@ class Http2Connection(Receiving):
     def shut_down(self) -> None:
         """Takes no more requests; closes when those under way are answered."""
         if not self.is_leaving and not self.is_over:
-            self.is_leaving = True
-            self.leave()
+            self._leave()
 
     def close(self) -> None:
         """Closes the connection; what is under way fails."""
         self.end(BadAnswer("http2: client connection force closed via ClientConn.Close"))
 
     def end(self, error: BadAnswer, code: ErrorCode = ErrorCode.NO_ERROR) -> None:
+        """Close the connection; what is under way fails with this error."""
         if self.is_over:
             return
         if code is not ErrorCode.NO_ERROR:
-            self._out.append(frames.goaway(0, code, str(error)))
+            self.out.append(frames.goaway(0, code, str(error)))
         self._flush()
         self.is_over = True
         hang_up(self._transport, self._source)
@@ -413,8 +430,33 @@ class Http2Connection(Receiving):
             each.is_forgotten = True
             each.fail(error)
         self._starved.clear()
-        self._when_gone(self)
+        self._tell_of_end()
 
 
-async def _once(whole: bytes) -> AsyncIterator[bytes]:
-    yield whole
+def _head_block(method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:
+    """The encoded head of a request. Raises ValueError."""
+    authority = ""
+    fields = []
+    for name, value in headers:
+        small = lower(name)
+        if small not in _ONLY_HTTP1:
+            fields.append((small, value))
+        elif small == "host":
+            authority = value
+    if not (target.isprintable() and authority.isprintable()):
+        raise ValueError("a line break in a request's head")
+    return b"".join(
+        (
+            _AUTHORITY_NAME,
+            hpack.string(authority),
+            _METHODS.get(method) or _METHOD_NAME + hpack.string(method),
+            _PATH_NAME,
+            hpack.string(target),
+            _SCHEME_HTTPS,
+            *_fields.encode(fields),
+        )
+    )
+
+
+def _broken(stream_id: int, what: str) -> StreamFault:
+    return StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, f"protocol error: {what}")

@@ -9,7 +9,7 @@ from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import Path, aggregate, not_supported, required
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.identity.schema import GroupResource
-from steersman.registry.core.pods.conditions import set_condition
+from steersman.machinery.values.conditions import with_condition
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
@@ -37,7 +37,8 @@ async def bind_pod(services: Services, ctx: Context, name: str, binding: core.Bi
             pod.metadata.annotations = pod.metadata.annotations | metadata.annotations
         if metadata.labels:
             pod.metadata.labels = pod.metadata.labels | metadata.labels
-        set_condition(pod.status, core.PodCondition(type="PodScheduled", status="True"))
+        scheduled = core.PodCondition(type="PodScheduled", status="True")
+        pod.status.conditions = with_condition(pod.status.conditions, scheduled)
         return pod
 
     await services.objects("", "pods").update(ctx, name, assign, strategy=_DIRECT, owned=False)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import Condition, DeleteOptions, Preconditions, Status
 from steersman.api.policy.v1 import Eviction, PodDisruptionBudget
+from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import (
     Cause,
@@ -27,7 +28,7 @@ from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.selectors.labels import NOTHING, Predicate, SelectorError, from_label_selector
 from steersman.machinery.values import times
-from steersman.registry.core.pods.conditions import is_ready, set_condition
+from steersman.machinery.values.conditions import find_condition, is_condition_true, with_condition
 from steersman.registry.services import Services
 from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
@@ -42,7 +43,6 @@ _POD: Final = GroupResource("", "Pod")
 _BUDGET: Final = GroupResource("policy", "poddisruptionbudget")
 _EVICTION: Final = GroupKind("policy", "Eviction")
 _VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-_FINISHED: Final = ("Succeeded", "Failed")
 
 
 async def evict_pod(services: Services, ctx: Context, name: str, eviction: Eviction) -> Status:
@@ -95,10 +95,10 @@ class _Evictor:
         """Deletes a pod that no budget counts (finished, pending, or being deleted) and returns None; or the pod."""
         pod: core.Pod = await self.pods.get(self.ctx, self.name)
         deleting = pod.metadata.deletion_timestamp is not None
-        if not deleting and pod.status.phase not in (*_FINISHED, "Pending"):
+        if not deleting and not is_terminal(pod) and pod.status.phase != "Pending":
             return pod
         options = self.options
-        if not self.pins and not deleting and pod.status.phase not in _FINISHED:
+        if not self.pins and not deleting and not is_terminal(pod):
             # A pending pod may have become one that counts.
             options = _pinned(options, pod)
         await self._delete(options)
@@ -198,7 +198,7 @@ def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:
     condition = core.PodCondition(
         type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI", message="Eviction API: evicting"
     )
-    set_condition(pod.status, condition)
+    pod.status.conditions = with_condition(pod.status.conditions, condition)
     return pod
 
 
@@ -211,7 +211,7 @@ def _pinned(options: DeleteOptions, pod: core.Pod) -> DeleteOptions:
 
 def _is_surplus(pod: core.Pod, budget: PodDisruptionBudget) -> bool:
     """Whether the pod is not ready and may go without a disruption being counted."""
-    if is_ready(pod.status):
+    if is_condition_true(pod.status.conditions, "Ready"):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True
@@ -247,14 +247,10 @@ def _take_disruption(budget: PodDisruptionBudget, pod: str) -> None:
     status.disrupted_pods = status.disrupted_pods | {pod: times.now()}
 
 
-def _disruption_allowed(budget: PodDisruptionBudget) -> Condition | None:
-    return next((each for each in budget.status.conditions if each.type == "DisruptionAllowed"), None)
-
-
 def _why_none(budget: PodDisruptionBudget) -> str:
     status = budget.status
     of_budget = f"The disruption budget {budget.metadata.name}"
-    condition = _disruption_allowed(budget)
+    condition = find_condition(budget.status.conditions, "DisruptionAllowed")
     explained = condition is not None and condition.status == "False" and bool(condition.message)
     if condition is not None and explained and condition.reason == "SyncFailed":
         return f"{of_budget} does not allow evicting pods currently because it failed sync: {condition.message}"
@@ -266,16 +262,14 @@ def _why_none(budget: PodDisruptionBudget) -> str:
 
 
 def _set_insufficient(budget: PodDisruptionBudget) -> None:
-    """Says in the conditions that no more pods may go."""
-    condition = _disruption_allowed(budget)
-    if condition is None:
-        condition = Condition(type="DisruptionAllowed")
-        budget.status.conditions = [*budget.status.conditions, condition]
-    if condition.status != "False":
-        condition.status = "False"
-        condition.last_transition_time = times.now()
-    condition.reason, condition.message = "InsufficientPods", ""
-    condition.observed_generation = budget.status.observed_generation
+    """Say in the conditions that no more pods may go."""
+    new = Condition(
+        type="DisruptionAllowed",
+        status="False",
+        reason="InsufficientPods",
+        observed_generation=budget.status.observed_generation,
+    )
+    budget.status.conditions = with_condition(budget.status.conditions, new)
 
 
 async def _retry(attempt: Callable[[], Awaitable[Any]], *, again: bool = True) -> Any:

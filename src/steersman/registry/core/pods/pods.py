@@ -19,7 +19,6 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pods.binding import bind_pod
 from steersman.registry.core.pods.columns import POD_COLUMNS, row_conditions
 from steersman.registry.core.pods.eviction import evict_pod
-from steersman.registry.core.pods.kubelet import pod_attach, pod_exec, pod_logs, pod_port_forward, proxy_to_pod
 from steersman.registry.core.pods.strategy import (
     PodEphemeralContainersStrategy,
     PodResizeStrategy,
@@ -28,6 +27,10 @@ from steersman.registry.core.pods.strategy import (
 )
 from steersman.registry.pod_template.defaults import set_pod_defaults
 from steersman.rest.resource import Resource, Subresource
+from steersman.work.first_use import on_first_use
+
+_KUBELET: Final = "steersman.registry.core.pods.kubelet"
+"""Module of the subresources that lead to kubelets."""
 
 PODS: Final = Resource(
     kind=built_in(Pod, default=set_pod_defaults),
@@ -54,7 +57,11 @@ PODS: Final = Resource(
     },
     subresources=(
         Subresource(
-            name="attach", verbs=("create", "get"), kind=built_in(PodAttachOptions), connect=pod_attach, tables=False
+            name="attach",
+            verbs=("create", "get"),
+            kind=built_in(PodAttachOptions),
+            connect=on_first_use(_KUBELET, "pod_attach"),
+            tables=False,
         ),
         Subresource(name="binding", verbs=("create",), kind=built_in(Binding), create=bind_pod),
         Subresource(name="ephemeralcontainers", strategy=PodEphemeralContainersStrategy(), tables=False),
@@ -66,12 +73,16 @@ PODS: Final = Resource(
             also_accepts=("policy/v1beta1",),
         ),
         Subresource(
-            name="exec", verbs=("create", "get"), kind=built_in(PodExecOptions), connect=pod_exec, tables=False
+            name="exec",
+            verbs=("create", "get"),
+            kind=built_in(PodExecOptions),
+            connect=on_first_use(_KUBELET, "pod_exec"),
+            tables=False,
         ),
         Subresource(
             name="log",
             verbs=("get",),
-            connect=pod_logs,
+            connect=on_first_use(_KUBELET, "pod_logs"),
             connect_methods=("GET",),
             options=built_in(PodLogOptions),
             tables=False,
@@ -80,14 +91,14 @@ PODS: Final = Resource(
             name="portforward",
             verbs=("create", "get"),
             kind=built_in(PodPortForwardOptions),
-            connect=pod_port_forward,
+            connect=on_first_use(_KUBELET, "pod_port_forward"),
             tables=False,
         ),
         Subresource(
             name="proxy",
             verbs=("create", "delete", "get", "patch", "update"),
             kind=built_in(PodProxyOptions),
-            connect=proxy_to_pod,
+            connect=on_first_use(_KUBELET, "proxy_to_pod"),
             connect_path=True,
             connect_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
             tables=False,

@@ -26,6 +26,7 @@ _TEMPLATE: Final = Path("template")
 
 class PodTemplateStrategy(Strategy[PodTemplate, Services]):
     allow_privileged: bool = True
+    bumps_generation_on = ("template",)
 
     def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
@@ -33,7 +34,7 @@ class PodTemplateStrategy(Strategy[PodTemplate, Services]):
         return bound
 
     def prepare_for_create(self, ctx: Context, obj: PodTemplate) -> None:
-        obj.metadata.generation = 1
+        super().prepare_for_create(ctx, obj)
         drop_disabled_template_fields(obj.template, None)
 
     def validate(self, ctx: Context, obj: PodTemplate) -> Iterator[FieldError]:
@@ -45,8 +46,7 @@ class PodTemplateStrategy(Strategy[PodTemplate, Services]):
 
     def prepare_for_update(self, ctx: Context, new: PodTemplate, old: PodTemplate) -> None:
         drop_disabled_template_fields(new.template, old.template)
-        if new.template != old.template:
-            new.metadata.generation = old.metadata.generation + 1
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: PodTemplate, old: PodTemplate) -> Iterator[FieldError]:
         options = pod_template_options(old.template, allow_privileged=self.allow_privileged)

@@ -12,12 +12,17 @@ from steersman.machinery.errors.field import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
 )
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
+from steersman.machinery.validation.leaves import (
+    validate_name,
+    validate_required_name,
+    validate_supported,
+    validate_with,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_native_resource
 from steersman.machinery.values.quantity import parse
@@ -75,8 +80,7 @@ def _validate_nominated_node(new: core.Pod, old: core.Pod) -> Iterator[FieldErro
     name, path = new.status.nominated_node_name, _STATUS / "nominatedNodeName"
     if not name or name == old.status.nominated_node_name:
         return
-    for message in name_is_dns_subdomain(name, False):
-        yield invalid(path, name, message)
+    yield from validate_name(name_is_dns_subdomain, name, path)
     if old.spec.node_name:
         yield forbidden(path, "may not be set on pods that are already bound to a node")
 
@@ -136,8 +140,7 @@ def _validate_claims(status: core.PodStatus, spec: core.PodSpec) -> Iterator[Fie
             yield duplicate(here / "name", claim.name)
         seen.add(claim.name)
         if claim.resource_claim_name is not None:
-            for message in name_is_dns_subdomain(claim.resource_claim_name, False):
-                yield invalid(here / "resourceClaimName", claim.resource_claim_name, message)
+            yield from validate_name(name_is_dns_subdomain, claim.resource_claim_name, here / "resourceClaimName")
     if status.extended_resource_claim_status is not None:
         yield from _validate_extended_claim(status.extended_resource_claim_status, spec)
     if status.node_allocatable_resource_claim_statuses:
@@ -170,11 +173,7 @@ def _validate_extended_claim(status: core.PodExtendedResourceClaimStatus, spec: 
             for name, value in zip(("containerName", "resourceName", "requestName"), key, strict=True):
                 yield duplicate(here / name, value)
         seen.add(key)
-    if not status.resource_claim_name:
-        yield required(path / "resourceClaimName")
-    else:
-        for message in name_is_dns_subdomain(status.resource_claim_name, False):
-            yield invalid(path / "resourceClaimName", status.resource_claim_name, message)
+    yield from validate_required_name(name_is_dns_subdomain, status.resource_claim_name, path / "resourceClaimName")
 
 
 def _validate_allocatable_claim(
@@ -260,13 +259,10 @@ def _validate_user(user: core.ContainerUser, os: str, path: Path) -> Iterator[Fi
         yield forbidden(path, "cannot be set for a windows pod")
     if os != "linux":
         return
-    for message in is_valid_user_id(linux.uid):
-        yield invalid(path / "uid", linux.uid, message)
-    for message in is_valid_group_id(linux.gid):
-        yield invalid(path / "gid", linux.gid, message)
+    yield from validate_with(is_valid_user_id, linux.uid, path / "uid")
+    yield from validate_with(is_valid_group_id, linux.gid, path / "gid")
     for index, group in enumerate(linux.supplemental_groups):
-        for message in is_valid_group_id(group):
-            yield invalid((path / "supplementalGroups")[index], group, message)
+        yield from validate_with(is_valid_group_id, group, (path / "supplementalGroups")[index])
 
 
 def _validate_allocated(
@@ -283,8 +279,7 @@ def _validate_allocated(
         seen: set[str] = set()
         for number, health in enumerate(resource.resources):
             where = (here / "resources")[number]
-            if health.health not in _HEALTH:
-                yield not_supported(where / "health", health.health, _HEALTH)
+            yield from validate_supported(health.health, _HEALTH, where / "health")
             if health.message is not None:
                 if not health.message:
                     yield required(where / "message", "must be non-empty if specified")

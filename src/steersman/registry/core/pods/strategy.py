@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector, LabelSelectorRequirement
 from steersman.machinery.built_in.pod_resources import compute_qos_class
+from steersman.machinery.built_in.pod_state import TERMINAL_PHASES
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.ip import warnings_for_ip
-from steersman.registry.core.pods.conditions import set_condition
+from steersman.machinery.values.conditions import with_condition
 from steersman.registry.core.pods.resize_validation import validate_pod_resize
 from steersman.registry.core.pods.status_validation import validate_pod_status_update
 from steersman.registry.core.pods.update_validation import validate_ephemeral_containers_update, validate_pod_update
@@ -26,14 +27,16 @@ from steersman.registry.pod_template.validation.pods import validate_pod_create
 from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.registry.services import Services
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import Strategy, keep
 
-FINISHED = ("Succeeded", "Failed")
+_ALL_BUT_SPEC = ("status", "metadata")
 
 
 class PodStrategy(Strategy[core.Pod, Services]):
     """Pods as users create and update them."""
 
+    resets: tuple[str, ...] = ("status",)
+    bumps_generation_on = ("spec",)
     allow_privileged: bool = True
 
     def bind(self, services: Services) -> Self:
@@ -42,23 +45,21 @@ class PodStrategy(Strategy[core.Pod, Services]):
         return bound
 
     def prepare_for_create(self, ctx: Context, pod: core.Pod) -> None:
-        pod.metadata.generation = 1
         # A class that the client gives is kept.
         qos_class = pod.status.qos_class or compute_qos_class(pod.spec)
-        pod.status = core.PodStatus(phase="Pending", qos_class=qos_class)
+        super().prepare_for_create(ctx, pod)
+        pod.status.phase, pod.status.qos_class = "Pending", qos_class
         pod.spec.service_account = pod.spec.service_account_name
         pod.spec.overhead = pod.spec.overhead or None
         drop_disabled_fields(pod.spec, None)
         if pod.spec.scheduling_gates:
-            set_condition(
-                pod.status,
-                core.PodCondition(
-                    type="PodScheduled",
-                    status="False",
-                    reason="SchedulingGated",
-                    message="Scheduling is blocked due to non-empty scheduling gates",
-                ),
+            gated = core.PodCondition(
+                type="PodScheduled",
+                status="False",
+                reason="SchedulingGated",
+                message="Scheduling is blocked due to non-empty scheduling gates",
             )
+            pod.status.conditions = with_condition((), gated)
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             _merge_label_keys(pod)
         sync_app_armor_annotations(ctx, pod)
@@ -75,11 +76,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
         yield from warnings_for_pod(pod)
 
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
-        new.status = old.status
         new.spec.service_account = new.spec.service_account_name
         new.spec.overhead = new.spec.overhead or None
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_pod_update(new, old, self._update_options(old))
@@ -91,7 +91,7 @@ class PodStrategy(Strategy[core.Pod, Services]):
         period = options.grace_period_seconds
         if period is None:
             period = pod.spec.termination_grace_period_seconds or 0
-        if not pod.spec.node_name or pod.status.phase in FINISHED:
+        if not pod.spec.node_name or pod.status.phase in TERMINAL_PHASES:
             period = 0
         options.grace_period_seconds = 1 if period < 0 else period
         return True
@@ -100,10 +100,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
 class PodStatusStrategy(PodStrategy):
     """What kubelets and schedulers may change through `/status`."""
 
+    resets = ("spec", "metadata/deletionTimestamp", "metadata/ownerReferences")
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
-        new.spec = old.spec
-        new.metadata.deletion_timestamp = None
-        new.metadata.owner_references = old.metadata.owner_references
+        Strategy.prepare_for_update(self, ctx, new, old)
         if not new.status.qos_class:
             new.status.qos_class = old.status.qos_class
         _keep_observed_generations(new.status, old.status)
@@ -122,12 +122,13 @@ class PodStatusStrategy(PodStrategy):
 class PodEphemeralContainersStrategy(PodStrategy):
     """Adds ephemeral containers to a pod; everything else stays as it was."""
 
+    resets = ()
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         new.spec = replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
-        new.status = old.status
-        _keep_metadata(new, old)
+        keep(new, old, _ALL_BUT_SPEC)
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_ephemeral_containers_update(new, old, self._update_options(old))
@@ -136,30 +137,15 @@ class PodEphemeralContainersStrategy(PodStrategy):
 class PodResizeStrategy(PodStrategy):
     """Changes the resources of running containers; everything else stays as it was."""
 
+    resets = ()
+
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         _keep_what_resize_may_not_change(new, old)
         drop_disabled_fields(new.spec, old.spec)
-        _bump_generation(new, old)
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_pod_resize(new, old, self._update_options(old))
-
-
-def _bump_generation(new: core.Pod, old: core.Pod) -> None:
-    if new.spec != old.spec:
-        new.metadata.generation += 1
-
-
-def _keep_metadata(new: core.Pod, old: core.Pod) -> None:
-    """Undoes changes to metadata; resourceVersion and managedFields are the store's (ResetObjectMetaForStatus)."""
-    metadata, before = new.metadata, old.metadata
-    metadata.deletion_timestamp = before.deletion_timestamp
-    metadata.generation = before.generation
-    metadata.self_link = before.self_link
-    metadata.labels = before.labels
-    metadata.annotations = before.annotations
-    metadata.finalizers = before.finalizers
-    metadata.owner_references = before.owner_references
 
 
 def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
@@ -173,8 +159,7 @@ def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
         init_containers=_with_old_fields(new.spec.init_containers, old.spec.init_containers),
         resources=new.spec.resources,
     )
-    new.status = old.status
-    _keep_metadata(new, old)
+    keep(new, old, _ALL_BUT_SPEC)
 
 
 def _with_old_fields(containers: list[core.Container], before: list[core.Container]) -> list[core.Container]:

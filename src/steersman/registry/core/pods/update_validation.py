@@ -11,6 +11,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote, required
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import inclusive_range_error
+from steersman.registry.pod_template.validation.containers import is_usual_image
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.pods import validate_pod, validate_pod_annotations
 from steersman.registry.pod_template.validation.profiles import APP_ARMOR_CONTAINER
@@ -32,7 +33,8 @@ _NO_PADDING: Final = "must not have leading or trailing whitespace"
 def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """An update by a user; metadata is the store's to validate."""
     yield from validate_pod(new, options)
-    yield from validate_annotation_update(new, old, options)
+    if new.metadata.annotations or old.metadata.annotations:
+        yield from validate_annotation_update(new, old, options)
     before, after = old.spec, new.spec
     for containers, old_containers, name in (
         (after.containers or [], before.containers or [], "containers"),
@@ -41,11 +43,13 @@ def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOpti
         if len(containers) != len(old_containers):
             yield forbidden(_SPEC / name, "pod updates may not add or remove containers")
             return
-        yield from _validate_images(containers, _SPEC / name)
-    deadline, refused = _validate_deadline(after.active_deadline_seconds, before.active_deadline_seconds)
-    yield from deadline
-    if refused:
-        return
+        if containers:
+            yield from _validate_images(containers, _SPEC / name)
+    if after.active_deadline_seconds is not None or before.active_deadline_seconds is not None:
+        deadline, refused = _validate_deadline(after.active_deadline_seconds, before.active_deadline_seconds)
+        yield from deadline
+        if refused:
+            return
     yield from _validate_tolerations(after.tolerations, before.tolerations, options)
     if after.scheduling_gates:
         yield from _validate_gates(after.scheduling_gates, before.scheduling_gates)
@@ -77,7 +81,7 @@ def _validate_images(containers: list[core.Container], path: Path) -> Iterator[F
     for index, container in enumerate(containers):
         if not container.image:
             yield required(path[index] / "image")
-        if trim_space(container.image) != container.image:
+        if not is_usual_image(container.image) and trim_space(container.image) != container.image:
             yield invalid(path[index] / "image", container.image, _NO_PADDING)
 
 

@@ -8,9 +8,10 @@ from typing import Final
 
 from steersman.api.core.v1 import EndpointAddress, EndpointPort, Endpoints
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import is_valid_port_num
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, warnings_for_ip
+from steersman.machinery.validation.leaves import validate_choice, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.client.dial import host_port
 from steersman.registry.validation.endpoint_addresses import (
@@ -57,12 +58,8 @@ def _validate_port(port: EndpointPort, path: Path, *, name_required: bool) -> It
         yield from validate_dns_label(port.name, path / "name")
     elif name_required:
         yield required(path / "name")
-    for message in is_valid_port_num(port.port):
-        yield invalid(path / "port", port.port, message)
-    if not port.protocol:
-        yield required(path / "protocol")
-    elif port.protocol not in PROTOCOLS:
-        yield not_supported(path / "protocol", port.protocol, PROTOCOLS)
+    yield from validate_with(is_valid_port_num, port.port, path / "port")
+    yield from validate_choice(port.protocol, PROTOCOLS, path / "protocol")
     if port.app_protocol is not None:
         yield from validate_qualified_name(port.app_protocol, path / "appProtocol")
 

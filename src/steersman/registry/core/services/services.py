@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, ServiceStatus, SessionAffinityConfig
+from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, SessionAffinityConfig
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, quote
 from steersman.machinery.errors.status import StatusError
@@ -24,7 +24,6 @@ from steersman.registry.core.services.fields import (
     normalize_cluster_ips,
     patch_allocated_values,
 )
-from steersman.registry.core.services.proxy import proxy_to_service
 from steersman.registry.core.services.validation import (
     TOPOLOGY_HINTS,
     TOPOLOGY_MODE,
@@ -38,6 +37,7 @@ from steersman.rest.allocator import Allocator, Settle
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.work.first_use import on_first_use
 
 AFFINITY_SECONDS: Final = 10_800
 """How long a client stays with a pod, unless the service says otherwise."""
@@ -79,9 +79,7 @@ class ServiceAllocator(Allocator[Service]):
 
 class ServiceStrategy(Strategy[Service]):
     allow_create_on_update = True
-
-    def prepare_for_create(self, ctx: Context, obj: Service) -> None:
-        obj.status = ServiceStatus()
+    resets = ("status",)
 
     def validate(self, ctx: Context, obj: Service) -> Iterator[FieldError]:
         return validate_service(obj, None)
@@ -94,7 +92,7 @@ class ServiceStrategy(Strategy[Service]):
             obj.spec.internal_traffic_policy = None
 
     def prepare_for_update(self, ctx: Context, new: Service, old: Service) -> None:
-        new.status = old.status
+        super().prepare_for_update(ctx, new, old)
         drop_type_dependent_fields(new, old)
 
     def validate_update(self, ctx: Context, new: Service, old: Service) -> Iterator[FieldError]:
@@ -228,7 +226,7 @@ SERVICES: Final = Resource(
             name="proxy",
             kind=built_in(ServiceProxyOptions),
             verbs=("create", "delete", "get", "patch", "update"),
-            connect=proxy_to_service,
+            connect=on_first_use("steersman.registry.core.services.proxy", "proxy_to_service"),
             connect_path=True,
             connect_methods=PROXY_METHODS,
             tables=False,

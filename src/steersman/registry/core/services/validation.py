@@ -14,6 +14,7 @@ from steersman.machinery.validation.ip import (
     is_valid_ip_for_legacy_field,
     parse_ip_sloppy,
 )
+from steersman.machinery.validation.leaves import validate_choice, validate_supported, validate_with
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.core.services.fields import (
     CLUSTER_IP,
@@ -74,10 +75,7 @@ def validate_service(service: Service, old: Service | None) -> Iterator[FieldErr
         path = _SPEC.child("externalIPs")[index]
         faults = list(is_valid_ip_for_legacy_field(address, path, valid_old=known))
         yield from faults or validate_endpoint_ip(address, path)
-    if not spec.type:
-        yield required(_SPEC / "type")
-    elif spec.type not in TYPES:
-        yield not_supported(_SPEC / "type", spec.type, TYPES)
+    yield from validate_choice(spec.type, TYPES, _SPEC / "type")
     yield from _validate_port_numbers(service)
     yield from _validate_source_ranges(service, old)
     if spec.allocate_load_balancer_node_ports is not None and spec.type != LOAD_BALANCER:
@@ -137,12 +135,8 @@ def _validate_port(port: ServicePort, path: Path, names: set[str], *, name_requi
         names.add(port.name)
     elif name_required:
         yield required(path / "name")
-    for message in is_valid_port_num(port.port):
-        yield invalid(path / "port", port.port, message)
-    if not port.protocol:
-        yield required(path / "protocol")
-    elif port.protocol not in PROTOCOLS:
-        yield not_supported(path / "protocol", port.protocol, PROTOCOLS)
+    yield from validate_with(is_valid_port_num, port.port, path / "port")
+    yield from validate_choice(port.protocol, PROTOCOLS, path / "protocol")
     yield from validate_port_number_or_name(port.target_port, path / "targetPort")
     if port.app_protocol is not None:
         yield from validate_qualified_name(port.app_protocol, path / "appProtocol")
@@ -150,10 +144,7 @@ def _validate_port(port: ServicePort, path: Path, names: set[str], *, name_requi
 
 def _validate_affinity(service: Service) -> Iterator[FieldError]:
     affinity, path = service.spec.session_affinity, _SPEC / "sessionAffinity"
-    if not affinity:
-        yield required(path)
-    elif affinity not in AFFINITIES:
-        yield not_supported(path, affinity, AFFINITIES)
+    yield from validate_choice(affinity, AFFINITIES, path)
     config, path = service.spec.session_affinity_config, _SPEC / "sessionAffinityConfig"
     if affinity == "ClientIP":
         yield from _validate_affinity_config(config, path)
@@ -212,8 +203,7 @@ def _version(address: str) -> int:
 def _validate_families(service: Service) -> Iterator[FieldError]:
     path, seen = _SPEC / "ipFamilies", set()
     for index, family in enumerate(service.spec.ip_families):
-        if family not in FAMILIES:
-            yield not_supported(path[index], family, FAMILIES)
+        yield from validate_supported(family, FAMILIES, path[index])
         if family in seen:
             yield duplicate(path[index], family)
         seen.add(family)
@@ -308,8 +298,7 @@ def _validate_external_traffic(service: Service) -> Iterator[FieldError]:
     elif not port:
         yield required(path)
     else:
-        for message in is_valid_port_num(port):
-            yield invalid(path, port, message)
+        yield from validate_with(is_valid_port_num, port, path)
 
 
 def _validate_internal_traffic(service: Service) -> Iterator[FieldError]:
@@ -393,7 +382,6 @@ def validate_load_balancer_status(
         elif ingress.ip_mode not in ("Proxy", "VIP"):
             yield not_supported(item / "ipMode", ingress.ip_mode, ("Proxy", "VIP"))
         if ingress.hostname:
-            for message in is_dns1123_subdomain(ingress.hostname):
-                yield invalid(item / "hostname", ingress.hostname, message)
+            yield from validate_with(is_dns1123_subdomain, ingress.hostname, item / "hostname")
             if parse_ip_sloppy(ingress.hostname) is not None:
                 yield invalid(item / "hostname", ingress.hostname, "must be a DNS name, not an IP address")

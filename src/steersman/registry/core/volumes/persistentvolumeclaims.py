@@ -10,7 +10,6 @@ import msgspec
 from steersman.api.core.v1 import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
     TypedLocalObjectReference,
     TypedObjectReference,
 )
@@ -143,8 +142,11 @@ def _validate_attributes_class_update(new: PersistentVolumeClaim, old: Persisten
 
 
 class PersistentVolumeClaimStrategy(Strategy[PersistentVolumeClaim]):
+    resets = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: PersistentVolumeClaim) -> None:
-        obj.status = PersistentVolumeClaimStatus(phase="Pending")
+        super().prepare_for_create(ctx, obj)
+        obj.status.phase = "Pending"
         _drop_unknown_source(obj.spec, None)
         _normalize_sources(obj.spec)
 
@@ -155,7 +157,7 @@ class PersistentVolumeClaimStrategy(Strategy[PersistentVolumeClaim]):
         return _warnings(obj)
 
     def prepare_for_update(self, ctx: Context, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> None:
-        new.status = old.status
+        super().prepare_for_update(ctx, new, old)
         _drop_unknown_source(new.spec, old.spec)
         _normalize_sources(new.spec)
         _normalize_sources(old.spec)
@@ -181,8 +183,10 @@ class PersistentVolumeClaimStrategy(Strategy[PersistentVolumeClaim]):
 
 
 class PersistentVolumeClaimStatusStrategy(PersistentVolumeClaimStrategy):
+    resets = ("spec",)
+
     def prepare_for_update(self, ctx: Context, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> None:
-        new.spec = old.spec
+        Strategy.prepare_for_update(self, ctx, new, old)
 
     def validate_update(
         self, ctx: Context, new: PersistentVolumeClaim, old: PersistentVolumeClaim

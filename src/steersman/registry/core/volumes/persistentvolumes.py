@@ -157,6 +157,7 @@ def _has_invalid_value(spec: PersistentVolumeSpec) -> bool:
 
 class PersistentVolumeStrategy(Strategy[PersistentVolume]):
     metadata_on_update: MetadataChecks = "once"
+    resets = ("status",)
 
     def prepare_for_create(self, ctx: Context, obj: PersistentVolume) -> None:
         obj.status = PersistentVolumeStatus(phase="Pending", last_phase_transition_time=now())
@@ -167,9 +168,6 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
 
     def warnings_on_create(self, ctx: Context, obj: PersistentVolume) -> Iterator[str]:
         return _warnings(obj)
-
-    def prepare_for_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> None:
-        new.status = old.status
 
     def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
         check_values = not _has_invalid_value(old.spec)
@@ -193,9 +191,10 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
 
 class PersistentVolumeStatusStrategy(PersistentVolumeStrategy):
     metadata_on_update = "finalizers"
+    resets = ("spec",)
 
     def prepare_for_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> None:
-        new.spec = old.spec
+        super().prepare_for_update(ctx, new, old)
         before, after = old.status.last_phase_transition_time, new.status.last_phase_transition_time
         if new.status.phase == old.status.phase:
             if after is None:

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain
+from steersman.machinery.validation.leaves import validate_name, validate_supported, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
 from steersman.machinery.validation.resource_names import validate_positive_quantity, validate_quantity
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
@@ -38,8 +39,7 @@ def validate_claim_spec(
         faults = list(validate_positive_quantity(requested, storage))
         yield from faults or validate_quantity("storage", requested, storage)
     if spec.storage_class_name:
-        for message in name_is_dns_subdomain(spec.storage_class_name, False):
-            yield invalid(path / "storageClassName", spec.storage_class_name, message)
+        yield from validate_name(name_is_dns_subdomain, spec.storage_class_name, path / "storageClassName")
     if spec.volume_mode is not None and spec.volume_mode not in VOLUME_MODES:
         yield not_supported(path / "volumeMode", spec.volume_mode, VOLUME_MODES)
     yield from _validate_sources(spec, path, check_group=not allow_invalid_api_group)
@@ -50,8 +50,7 @@ def validate_claim_spec(
 
 def _validate_access_modes(modes: list[str], path: Path) -> Iterator[FieldError]:
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported(path, mode, ACCESS_MODES)
+        yield from validate_supported(mode, ACCESS_MODES, path)
     if "ReadWriteOncePod" in modes and any(mode != "ReadWriteOncePod" and mode in ACCESS_MODES for mode in modes):
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
@@ -63,8 +62,7 @@ def _validate_sources(spec: core.PersistentVolumeClaimSpec, path: Path, *, check
     if ref is not None:
         yield from _validate_source(ref, path / "dataSourceRef", check_group=check_group)
         if ref.namespace:
-            for message in validate_namespace_name(ref.namespace, False):
-                yield invalid(path.child("dataSourceRef", "namespace"), ref.namespace, message)
+            yield from validate_name(validate_namespace_name, ref.namespace, path.child("dataSourceRef", "namespace"))
     if source is None or ref is None:
         return
     # Upstream prints a Path as the value, which has no exported fields.
@@ -86,5 +84,4 @@ def _validate_source(
             text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
             yield invalid(path, source.kind, text)
     elif check_group:
-        for message in is_dns1123_subdomain(source.api_group):
-            yield invalid(path / "apiGroup", source.api_group, message)
+        yield from validate_with(is_dns1123_subdomain, source.api_group, path / "apiGroup")

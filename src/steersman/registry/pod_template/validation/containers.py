@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -50,6 +51,8 @@ _FORBIDDEN_IN_EPHEMERAL: Final = (
     ("startup_probe", "startupProbe"),
     ("lifecycle", "lifecycle"),
 )
+is_usual_image: Final = re.compile("[!-~]*").fullmatch
+"""Matches an image without any white space."""
 _NO_RESOURCES: Final = core.ResourceRequirements()
 
 
@@ -149,7 +152,8 @@ def validate_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
         names.add(container.name)
         if container.lifecycle is not None:
             yield from validate_lifecycle(container.lifecycle, grace_period, here / "lifecycle", scope.spec.os)
-        yield from validate_probes(container, grace_period, here)
+        if container.liveness_probe or container.readiness_probe or container.startup_probe:
+            yield from validate_probes(container, grace_period, here)
         if container.restart_policy is not None or container.restart_policy_rules:
             yield from _validate_restart_policy(container, here)
     yield from _validate_host_ports(enumerate(containers), path)
@@ -270,5 +274,5 @@ def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[Field
 def validate_images_of_pod(containers: Iterable[AnyContainer], path: Path) -> Iterator[FieldError]:
     """Templates may pad the image with spaces, pods may not."""
     for index, container in enumerate(containers):
-        if trim_space(container.image) != container.image:
+        if not is_usual_image(container.image) and trim_space(container.image) != container.image:
             yield invalid(path[index] / "image", container.image, _NO_PADDING)

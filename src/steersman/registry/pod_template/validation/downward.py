@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.validation.leaves import validate_supported
 from steersman.machinery.values.quantity import parse
 from steersman.registry.pod_template.validation.paths import validate_qualified_name
 
@@ -85,8 +86,7 @@ def validate_object_field_selector(
         return
     name = "spec.nodeName" if name == "spec.host" else name
     if subscript is None:
-        if name not in fields:
-            yield not_supported(path / "fieldPath", name, fields)
+        yield from validate_supported(name, fields, path / "fieldPath")
     elif name == "metadata.annotations":
         yield from validate_qualified_name(to_lower(subscript), path)
     else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_found, required
 from steersman.machinery.validation.formats import (
     is_config_map_key,
@@ -15,6 +15,7 @@ from steersman.machinery.validation.formats import (
     is_usual_config_map_key,
     is_usual_env_var_name,
 )
+from steersman.machinery.validation.leaves import validate_name, validate_required, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.downward import (
     ENV_FIELDS,
@@ -24,7 +25,6 @@ from steersman.registry.pod_template.validation.downward import (
 from steersman.registry.pod_template.validation.paths import (
     validate_dns1123_label,
     validate_no_backsteps,
-    validate_with,
 )
 from steersman.registry.pod_template.visiting import containers_with_paths
 
@@ -37,10 +37,7 @@ def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldErro
     """The variables a container sets one by one."""
     for index, variable in enumerate(variables):
         if not is_usual_env_var_name(variable.name):
-            if not variable.name:
-                yield required(path[index] / "name")
-            else:
-                yield from validate_with(is_relaxed_env_var_name, variable.name, path[index] / "name")
+            yield from validate_required(is_relaxed_env_var_name, variable.name, path[index] / "name")
         source = variable.value_from
         if source is not None and (variable.value or not _is_usual(source)):
             yield from _validate_value_from(source, variable.value, path[index] / "valueFrom")
@@ -91,20 +88,12 @@ def _validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> I
 def _validate_key_selector(
     selector: core.ConfigMapKeySelector | core.SecretKeySelector, path: Path
 ) -> Iterator[FieldError]:
-    for message in name_is_dns_subdomain(selector.name, False):
-        yield invalid(path / "name", selector.name, message)
-    if not selector.key:
-        yield required(path / "key")
-    else:
-        for message in is_config_map_key(selector.key):
-            yield invalid(path / "key", selector.key, message)
+    yield from validate_name(name_is_dns_subdomain, selector.name, path / "name")
+    yield from validate_required(is_config_map_key, selector.key, path / "key")
 
 
 def _validate_file_key(selector: core.FileKeySelector, path: Path) -> Iterator[FieldError]:
-    if not selector.key:
-        yield required(path / "key")
-    else:
-        yield from validate_with(is_relaxed_env_var_name, selector.key, path / "key")
+    yield from validate_required(is_relaxed_env_var_name, selector.key, path / "key")
     if not selector.volume_name:
         yield required(path / "volumeName")
     else:
@@ -139,9 +128,9 @@ def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource,
             yield invalid(path / "name", source.name, message)
 
 
-def reads_files(spec: core.PodSpec) -> bool:
-    """Whether variables come from files, as few do."""
-    for container in all_containers(spec):
+def reads_files(containers: Iterable[AnyContainer]) -> bool:
+    """Return True if variables come from files, as few do."""
+    for container in containers:
         for variable in container.env:
             if variable.value_from is not None and variable.value_from.file_key_ref is not None:
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 _DELETION_COST: Final = re.compile(r"-?[0-9]{1,10}")
 _NOWHERE: Final = Path()
+_OF_NUMBERS: Final = frozenset(("Lt", "Gt"))
+_USUAL_RESOURCES: Final = frozenset(("cpu", "memory"))
+_operator: Final = attrgetter("operator")
 
 
 @lru_cache(maxsize=4)
@@ -49,23 +53,30 @@ def pod_options(
     strict = _for_new(is_pod, allow_privileged)
     if old is None:
         return strict
-    user_namespaces = old.host_users is False
-    context = old.security_context
-    has = {
-        "allow_invalid_deletion_cost": bool(old_annotations) and not is_deletion_cost(old_annotations or {}),
-        "allow_invalid_selector_values": _has_invalid_affinity_selector(old),
-        "allow_invalid_node_affinity_values": _has_invalid_node_affinity_value(old),
-        "allow_invalid_spread_selectors": _has_invalid_spread_selector(old),
-        "allow_legacy_spread_label_keys": _has_invalid_spread_label_keys(old),
-        "allow_indivisible_huge_pages": _has_indivisible_huge_pages(old),
-        "allow_host_sysctls": _has_host_sysctls(old),
-        "allow_non_local_token_path": _has_non_local_token_path(old),
-        "allow_any_selinux_change_policy": context is not None and context.se_linux_change_policy is not None,
-        "allow_toleration_comparisons": any(t.operator in ("Lt", "Gt") for t in old.tolerations),
-        "allow_host_network_user_namespaces": user_namespaces and old.host_network,
-        "allow_user_namespaces_with_devices": user_namespaces and any(c.volume_devices for c in all_containers(old)),
-        "allow_restart_resize_of_init_containers": _has_restarts_of_init_containers(old),
-    }
+    has: dict[str, bool] = {}
+    if old_annotations:
+        has["allow_invalid_deletion_cost"] = not is_deletion_cost(old_annotations)
+    if old.affinity is not None:
+        has["allow_invalid_selector_values"] = _has_invalid_affinity_selector(old.affinity)
+        has["allow_invalid_node_affinity_values"] = _has_invalid_node_affinity_value(old.affinity)
+    if old.topology_spread_constraints:
+        has["allow_invalid_spread_selectors"] = _has_invalid_spread_selector(old)
+        has["allow_legacy_spread_label_keys"] = _has_invalid_spread_label_keys(old)
+    if _has_indivisible_huge_pages(old):
+        has["allow_indivisible_huge_pages"] = True
+    if (context := old.security_context) is not None:
+        if context.sysctls:
+            has["allow_host_sysctls"] = any(host_sysctl_error(sysctl.name, old) for sysctl in context.sysctls)
+        has["allow_any_selinux_change_policy"] = context.se_linux_change_policy is not None
+    if old.volumes:
+        has["allow_non_local_token_path"] = _has_non_local_token_path(old)
+    if old.tolerations:
+        has["allow_toleration_comparisons"] = not _OF_NUMBERS.isdisjoint(map(_operator, old.tolerations))
+    if old.host_users is False:
+        has["allow_host_network_user_namespaces"] = old.host_network
+        has["allow_user_namespaces_with_devices"] = any(c.volume_devices for c in all_containers(old))
+    if old.init_containers:
+        has["allow_restart_resize_of_init_containers"] = _has_restarts_of_init_containers(old)
     return replace(strict, **has) if any(has.values()) else strict
 
 
@@ -79,10 +90,8 @@ def is_deletion_cost(annotations: Mapping[str, str]) -> bool:
     return -(2**31) <= int(cost) < 2**31
 
 
-def _has_invalid_affinity_selector(spec: core.PodSpec) -> bool:
-    if spec.affinity is None:
-        return False
-    for terms in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+def _has_invalid_affinity_selector(affinity: core.Affinity) -> bool:
+    for terms in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if terms is None:
             continue
         weighted = [t.pod_affinity_term for t in terms.preferred_during_scheduling_ignored_during_execution]
@@ -93,8 +102,8 @@ def _has_invalid_affinity_selector(spec: core.PodSpec) -> bool:
     return False
 
 
-def _has_invalid_node_affinity_value(spec: core.PodSpec) -> bool:
-    if spec.affinity is None or (node := spec.affinity.node_affinity) is None:
+def _has_invalid_node_affinity_value(affinity: core.Affinity) -> bool:
+    if (node := affinity.node_affinity) is None:
         return False
     if (required := node.required_during_scheduling_ignored_during_execution) is None:
         return False
@@ -107,7 +116,7 @@ def _has_invalid_node_affinity_value(spec: core.PodSpec) -> bool:
 
 
 def _has_invalid_spread_selector(spec: core.PodSpec) -> bool:
-    return bool(spec.topology_spread_constraints) and any(
+    return any(
         True
         for constraint in spec.topology_spread_constraints
         for _ in validate_label_selector(constraint.label_selector, _NOWHERE)
@@ -115,7 +124,7 @@ def _has_invalid_spread_selector(spec: core.PodSpec) -> bool:
 
 
 def _has_invalid_spread_label_keys(spec: core.PodSpec) -> bool:
-    return bool(spec.topology_spread_constraints) and any(
+    return any(
         True
         for constraint in spec.topology_spread_constraints
         for _ in validate_label_keys(constraint.match_label_keys, [], constraint.label_selector, _NOWHERE)
@@ -125,21 +134,20 @@ def _has_invalid_spread_label_keys(spec: core.PodSpec) -> bool:
 def _has_indivisible_huge_pages(spec: core.PodSpec) -> bool:
     lists = [spec.overhead or {}]
     for container in all_containers(spec):
-        lists += [container.resources.limits, container.resources.requests]
-    for resources in lists:
-        for name, quantity in resources.items():
-            if is_huge_page_resource(name) and not is_huge_page_multiple(name, quantity):
-                return True
+        resources = container.resources
+        if resources.limits or resources.requests:
+            lists += [resources.limits, resources.requests]
+    for amounts in lists:
+        if not _USUAL_RESOURCES.issuperset(amounts) and any(
+            is_huge_page_resource(name) and not is_huge_page_multiple(name, quantity)
+            for name, quantity in amounts.items()
+        ):
+            return True
     return False
 
 
-def _has_host_sysctls(spec: core.PodSpec) -> bool:
-    sysctls = spec.security_context.sysctls if spec.security_context is not None else ()
-    return bool(sysctls) and any(host_sysctl_error(sysctl.name, spec) for sysctl in sysctls)
-
-
 def _has_non_local_token_path(spec: core.PodSpec) -> bool:
-    return bool(spec.volumes) and any(
+    return any(
         True
         for volume in spec.volumes
         if volume.projected is not None
@@ -150,7 +158,7 @@ def _has_non_local_token_path(spec: core.PodSpec) -> bool:
 
 
 def _has_restarts_of_init_containers(spec: core.PodSpec) -> bool:
-    return bool(spec.init_containers) and any(
+    return any(
         policy.restart_policy == "RestartContainer"
         for container in spec.init_containers
         if not is_sidecar(container)

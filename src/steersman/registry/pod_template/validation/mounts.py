@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_found, not_supported, required
+from steersman.machinery.validation.leaves import validate_supported
 from steersman.registry.pod_template.validation.paths import validate_descending_path
 from steersman.registry.pod_template.validation.volumes import Volumes
 
@@ -65,8 +66,7 @@ def _is_plain(mount: core.VolumeMount, volumes: Volumes) -> bool:
 
 
 def _validate_propagation(propagation: str, container: AnyContainer, path: Path) -> Iterator[FieldError]:
-    if propagation not in PROPAGATIONS:
-        yield not_supported(path, propagation, PROPAGATIONS)
+    yield from validate_supported(propagation, PROPAGATIONS, path)
     context = container.security_context
     if propagation == "Bidirectional" and not (context is not None and context.privileged):
         yield forbidden(path, "Bidirectional mount propagation is available only to privileged containers")

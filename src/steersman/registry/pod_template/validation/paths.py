@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -13,14 +13,9 @@ from steersman.machinery.validation.formats import (
     is_valid_port_name,
     is_valid_port_num,
 )
+from steersman.machinery.validation.leaves import validate_with
 
 FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both inclusive"
-
-
-def validate_with(check: Callable[[str], list[str]], value: str, path: Path) -> Iterable[FieldError]:
-    """An error for each message that `check` has on `value`."""
-    messages = check(value)
-    return [invalid(path, value, message) for message in messages] if messages else ()
 
 
 def validate_dns1123_label(value: str, path: Path) -> Iterable[FieldError]:

@@ -8,17 +8,19 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.codec.go_json import internal, unmarshal, with_wire_names
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
-from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import (
     inclusive_range_error,
     is_dns1123_subdomain,
     is_dns1123_subdomain_with_underscore,
 )
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field
+from steersman.machinery.validation.leaves import validate_choice, validate_name, validate_with
 from steersman.machinery.validation.object_meta import (
     name_is_dns_subdomain,
     validate_annotations,
@@ -39,7 +41,6 @@ from steersman.registry.pod_template.validation.paths import (
     validate_dns1123_label,
     validate_dns1123_subdomain,
     validate_qualified_name,
-    validate_with,
 )
 from steersman.registry.pod_template.validation.profiles import validate_profile_annotations, validate_profiles_match
 from steersman.registry.pod_template.validation.resources import (
@@ -61,7 +62,7 @@ from steersman.registry.pod_template.validation.security import (
     validate_pod_security_context,
 )
 from steersman.registry.pod_template.validation.volumes import Volumes, validate_volumes
-from steersman.registry.pod_template.validation.windows import mentions_host_process, validate_host_process, validate_os
+from steersman.registry.pod_template.validation.windows import mentions_windows, validate_host_process, validate_os
 
 TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 """An annotation of old, still validated."""
@@ -184,15 +185,16 @@ def validate_pod_spec(
     if spec.host_network:
         yield from validate_host_ports(spec, path, options)
     if spec.restart_policy not in RESTART_POLICIES:
-        yield from _validate_choice(spec.restart_policy, RESTART_POLICIES, path / "restartPolicy")
+        yield from validate_choice(spec.restart_policy, RESTART_POLICIES, path / "restartPolicy")
     if spec.dns_policy not in DNS_POLICIES:
-        yield from _validate_choice(spec.dns_policy, DNS_POLICIES, path / "dnsPolicy")
+        yield from validate_choice(spec.dns_policy, DNS_POLICIES, path / "dnsPolicy")
     if spec.node_selector:
         yield from validate_labels(spec.node_selector, path / "nodeSelector")
     if spec.security_context != _NO_CONTEXT or spec.share_process_namespace:
         yield from validate_pod_security_context(spec, path, options)
     yield from _validate_placement(spec, path, options)
-    if mentions_host_process(spec):
+    containers = all_containers(spec)
+    if mentions_windows(spec, containers):
         yield from validate_host_process(spec, path, options)
     if spec.host_users is False:
         yield from validate_host_users(spec, path, options)
@@ -200,6 +202,8 @@ def validate_pod_spec(
         yield from _validate_hostname_override(spec, path)
     yield from _validate_names(spec, path)
     yield from _validate_rest(spec, path, options)
+    if reads_files(containers):
+        yield from validate_file_key_volumes(spec, path)
 
 
 def _validate_placement(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
@@ -218,20 +222,11 @@ def _validate_placement(spec: core.PodSpec, path: Path, options: PodValidationOp
         )
 
 
-def _validate_choice(value: str, choices: tuple[str, ...], path: Path) -> Iterator[FieldError]:
-    if not value:
-        yield required(path)
-    elif value not in choices:
-        yield not_supported(path, value, choices)
-
-
 def _validate_names(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
     if spec.service_account_name:
-        for message in validate_service_account_name(spec.service_account_name, False):
-            yield invalid(path / "serviceAccountName", spec.service_account_name, message)
+        yield from validate_name(validate_service_account_name, spec.service_account_name, path / "serviceAccountName")
     if spec.node_name:
-        for message in name_is_dns_subdomain(spec.node_name, False):
-            yield invalid(path / "nodeName", spec.node_name, message)
+        yield from validate_name(name_is_dns_subdomain, spec.node_name, path / "nodeName")
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
         yield invalid(path / "activeDeadlineSeconds", deadline, inclusive_range_error(1, _MAX_INT32))
@@ -250,21 +245,17 @@ def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions
         for number, hostname in enumerate(alias.hostnames):
             yield from validate_dns1123_subdomain(hostname, (here / "hostnames")[number])
     if spec.priority_class_name:
-        for message in name_is_dns_subdomain(spec.priority_class_name, False):
-            yield invalid(path / "priorityClassName", spec.priority_class_name, message)
+        yield from validate_name(name_is_dns_subdomain, spec.priority_class_name, path / "priorityClassName")
     if spec.runtime_class_name is not None:
-        for message in name_is_dns_subdomain(spec.runtime_class_name, False):
-            yield invalid(path / "runtimeClassName", spec.runtime_class_name, message)
+        yield from validate_name(name_is_dns_subdomain, spec.runtime_class_name, path / "runtimeClassName")
     if spec.preemption_policy is not None and spec.preemption_policy not in PREEMPTION_POLICIES:
-        yield from _validate_choice(spec.preemption_policy, PREEMPTION_POLICIES, path / "preemptionPolicy")
+        yield from validate_choice(spec.preemption_policy, PREEMPTION_POLICIES, path / "preemptionPolicy")
     if spec.overhead:
         yield from validate_overhead(spec.overhead, path / "overhead", options)
     if spec.os is not None:
         yield from validate_os(spec, path)
     if spec.scheduling_group is not None:
         yield from validate_scheduling_group(spec.scheduling_group, path / "schedulingGroup")
-    if reads_files(spec):
-        yield from validate_file_key_volumes(spec, path)
 
 
 def _validate_hostname_override(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:

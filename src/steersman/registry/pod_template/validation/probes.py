@@ -132,8 +132,7 @@ def _validate_handler(
     """Exactly one action."""
     found = False
     for attribute, name, validate in actions:
-        action = getattr(handler, attribute)
-        if action is None:
+        if (action := getattr(handler, attribute)) is None:
             continue
         if found:
             yield forbidden(path / name, _ONE_HANDLER_ONLY)

@@ -26,6 +26,7 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
+from steersman.machinery.validation.leaves import validate_choice, validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_huge_page_resource,
@@ -49,19 +50,13 @@ NameRule = Callable[[str, Path], Iterator[FieldError]]
 
 
 def validate_container_resources(
-    resources: core.ResourceRequirements, claims: Collection[str], path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """What a container asks for; `claims` are the names of the pod's resource claims."""
-    return _validate_resources(resources, validate_container_resource_name, claims, path, options)
-
-
-def _validate_resources(
     resources: core.ResourceRequirements,
-    validate_name: NameRule,
     claims: Collection[str],
     path: Path,
     options: PodValidationOptions,
+    validate_name: NameRule = validate_container_resource_name,
 ) -> Iterator[FieldError]:
+    """What a container asks for; `claims` are the names of the pod's resource claims."""
     requests, limits = resources.requests, resources.limits
     has_others = False
     for name, limit in limits.items():
@@ -167,7 +162,7 @@ def validate_pod_resources(
         return
     if resources.claims:
         yield forbidden(here / "claims", "claims may not be set for Resources at pod-level")
-    yield from _validate_resources(resources, _validate_pod_resource_name, claims, here, options)
+    yield from validate_container_resources(resources, claims, here, options, _validate_pod_resource_name)
     yield from _validate_totals(spec, resources, here)
 
 
@@ -194,7 +189,7 @@ def _validate_totals(spec: core.PodSpec, resources: core.ResourceRequirements, p
 def validate_overhead(overhead: dict[str, str], path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """What the runtime needs beside the containers."""
     limits = core.ResourceRequirements(limits=overhead)
-    yield from _validate_resources(limits, validate_container_resource_name, (), path, options)
+    yield from validate_container_resources(limits, (), path, options)
 
 
 def validate_resize_policies(
@@ -206,14 +201,8 @@ def validate_resize_policies(
         if policy.resource_name in seen:
             yield duplicate(path[index], policy.resource_name)
         seen.add(policy.resource_name)
-        if not policy.resource_name:
-            yield required(path)
-        elif policy.resource_name not in RESIZABLE:
-            yield not_supported(path, policy.resource_name, RESIZABLE)
-        if not policy.restart_policy:
-            yield required(path)
-        elif policy.restart_policy not in RESIZE_POLICIES:
-            yield not_supported(path, policy.restart_policy, RESIZE_POLICIES)
+        yield from validate_choice(policy.resource_name, RESIZABLE, path)
+        yield from validate_choice(policy.restart_policy, RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and policy.restart_policy != "NotRequired":
             text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             yield invalid(path, policy.restart_policy, text)
@@ -248,8 +237,6 @@ def _validate_resource_claim(claim: core.PodResourceClaim, seen: set[str], path:
         text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         yield invalid(path, internal_text(claim), text)
     if name is not None:
-        for message in name_is_dns_subdomain(name, False):
-            yield invalid(path / "resourceClaimName", name, message)
+        yield from validate_name(name_is_dns_subdomain, name, path / "resourceClaimName")
     if template is not None:
-        for message in name_is_dns_subdomain(template, False):
-            yield invalid(path / "resourceClaimTemplateName", template, message)
+        yield from validate_name(name_is_dns_subdomain, template, path / "resourceClaimTemplateName")

@@ -24,6 +24,8 @@ TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 SCHEDULE_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 INCLUSION_POLICIES: Final = ("Honor", "Ignore")
 
+_USUAL_TAINTS: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
+"""Keys of the tolerations that nearly all pods are given."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT_RANGE: Final = "must be in the range 1-100"
@@ -240,12 +242,13 @@ def validate_tolerations(
 ) -> Iterator[FieldError]:
     """Which taints of nodes a pod puts up with."""
     for index, toleration in enumerate(paced(tolerations)):
-        if toleration.key:
+        if not toleration.key:
+            if toleration.operator != "Exists":
+                text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+                yield invalid(path[index] / "operator", toleration.operator, text)
+        elif toleration.key not in _USUAL_TAINTS:
             for message in is_qualified_name(toleration.key):
                 yield invalid(path[index] / "key", toleration.key, message)
-        elif toleration.operator != "Exists":
-            text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            yield invalid(path[index] / "operator", toleration.operator, text)
         if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
             text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield invalid(path[index] / "effect", toleration.effect, text)

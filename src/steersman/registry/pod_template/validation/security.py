@@ -9,6 +9,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
+from steersman.machinery.validation.leaves import validate_supported, validate_with
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.profiles import validate_app_armor_profile, validate_seccomp_profile
 from steersman.registry.pod_template.validation.windows import validate_windows_options
@@ -41,8 +42,7 @@ def validate_security_context(
         yield from _validate_ids(context, path)
     if context.proc_mount is not None:
         here = path / "procMount"
-        if context.proc_mount not in PROC_MOUNTS:
-            yield not_supported(here, context.proc_mount, PROC_MOUNTS)
+        yield from validate_supported(context.proc_mount, PROC_MOUNTS, here)
         if host_users and context.proc_mount == "Unmasked":
             yield invalid(here, context.proc_mount, "`hostUsers` must be false to use `Unmasked`")
     if context.seccomp_profile is not None:
@@ -68,11 +68,9 @@ def _validate_no_escalation(context: core.SecurityContext, path: Path) -> Iterat
 
 def _validate_ids(context: core.SecurityContext | core.PodSecurityContext, path: Path) -> Iterator[FieldError]:
     if context.run_as_user is not None:
-        for message in is_valid_user_id(context.run_as_user):
-            yield invalid(path / "runAsUser", context.run_as_user, message)
+        yield from validate_with(is_valid_user_id, context.run_as_user, path / "runAsUser")
     if context.run_as_group is not None:
-        for message in is_valid_group_id(context.run_as_group):
-            yield invalid(path / "runAsGroup", context.run_as_group, message)
+        yield from validate_with(is_valid_group_id, context.run_as_group, path / "runAsGroup")
 
 
 def validate_pod_security_context(
@@ -83,13 +81,11 @@ def validate_pod_security_context(
     if context is None:
         return
     if context.fs_group is not None:
-        for message in is_valid_group_id(context.fs_group):
-            yield invalid(here / "fsGroup", context.fs_group, message)
+        yield from validate_with(is_valid_group_id, context.fs_group, here / "fsGroup")
     if context.run_as_user is not None or context.run_as_group is not None:
         yield from _validate_ids(context, here)
     for index, group in enumerate(context.supplemental_groups):
-        for message in is_valid_group_id(group):
-            yield invalid((here / "supplementalGroups")[index], group, message)
+        yield from validate_with(is_valid_group_id, group, (here / "supplementalGroups")[index])
     if spec.share_process_namespace and spec.host_pid:
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(here / "shareProcessNamespace", True, text)

@@ -9,6 +9,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
+from steersman.machinery.validation.leaves import validate_name, validate_supported
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.iscsi_names import FORMATS, is_iscsi_name
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -208,8 +209,7 @@ def validate_azure_disk(
         yield not_supported(path / "cachingMode", source.caching_mode, _CACHING_MODES)
     if source.kind is None:
         return
-    if source.kind not in _DISK_KINDS:
-        yield not_supported(path / "kind", source.kind, _DISK_KINDS)
+    yield from validate_supported(source.kind, _DISK_KINDS, path / "kind")
     if source.kind == "Managed":
         if not source.disk_uri.startswith("/subscriptions/"):
             yield not_supported(path / "diskURI", source.disk_uri, (_MANAGED_DISK,))
@@ -273,8 +273,7 @@ def validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidatio
         if not secret.name:
             yield required(path.child("nodePublishSecretRef", "name"))
         else:
-            for message in name_is_dns_subdomain(secret.name, False):
-                yield invalid(path / "name", secret.name, message)
+            yield from validate_name(name_is_dns_subdomain, secret.name, path / "name")
 
 
 def validate_csi_driver_name(name: str, path: Path) -> Iterator[FieldError]:

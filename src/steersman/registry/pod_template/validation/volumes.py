@@ -21,6 +21,7 @@ from steersman.machinery.errors.field import (
     required,
 )
 from steersman.machinery.validation.formats import is_dns1123_label
+from steersman.machinery.validation.leaves import validate_choice, validate_required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.machinery.values.quantity import parse
@@ -101,11 +102,7 @@ def _validate_volume(
             yield from storage.validate_iscsi_name_length(volume.name, source, path)
     if not found:
         yield required(path, "must specify a volume type")
-    if not volume.name:
-        yield required(path / "name")
-    else:
-        for message in is_dns1123_label(volume.name):
-            yield invalid(path / "name", volume.name, message)
+    yield from validate_required(is_dns1123_label, volume.name, path / "name")
 
 
 def _validate_claim_name(name: str, pod_name: str, path: Path) -> Iterator[FieldError]:
@@ -277,10 +274,7 @@ def _validate_image(source: core.ImageVolumeSource, path: Path, options: PodVali
 
 def validate_pull_policy(policy: str, path: Path) -> Iterator[FieldError]:
     """When to pull an image."""
-    if not policy:
-        yield required(path)
-    elif policy not in PULL_POLICIES:
-        yield not_supported(path, policy, PULL_POLICIES)
+    yield from validate_choice(policy, PULL_POLICIES, path)
 
 
 def _validate_ephemeral(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain
@@ -71,12 +71,14 @@ def _user_name_faults(name: str) -> Iterator[str]:
         yield r"""'s User cannot contain the following characters: "/\:;|=,+*?<>@[]"""
 
 
-def mentions_host_process(spec: core.PodSpec) -> bool:
-    """Whether the pod or a container says anything of HostProcess, as few do."""
-    if _host_process(spec.security_context) is not None:
+def mentions_windows(spec: core.PodSpec, containers: Iterable[AnyContainer]) -> bool:
+    """Return True if the pod or a container has options for Windows, as few have."""
+    context = spec.security_context
+    if context is not None and context.windows_options is not None:
         return True
-    for container in all_containers(spec):
-        if container.security_context is not None and _host_process(container.security_context) is not None:
+    for container in containers:
+        own = container.security_context
+        if own is not None and own.windows_options is not None:
             return True
     return False
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from steersman.net import protobuf_fields as proto
-from steersman.net.unix_rpc import RPCError, UnixChannel
+from steersman.net.client.grpc import CallError
+from steersman.net.client.unix_rpc import UnixChannel
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError
 
@@ -84,8 +85,8 @@ class RemotePlugin:
     async def _call(self, method: str, message: bytes) -> dict[int, list[proto.Value]]:
         try:
             answer = await self._channel.call(f"/v2.KeyManagementService/{method}", message, timeout=self._timeout)
-        except RPCError as error:
-            raise TransformError(str(error), error.code) from None
+        except CallError as error:
+            raise TransformError(str(error), error.code.text) from None
         return _read(lambda: proto.decode(answer))
 
     async def close(self) -> None:

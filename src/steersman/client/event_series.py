@@ -1,0 +1,113 @@
+"""Events of events.k8s.io, written side by side; an event that repeats becomes a series (client-go tools/events)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.events.v1 import Event, EventSeries
+from steersman.client.client import Client
+from steersman.client.event_writer import EventWriter
+from steersman.client.events import metadata_of_event
+from steersman.client.resources import NEW_EVENTS
+from steersman.machinery.values import times
+from steersman.work.bounded_cache import BoundedCache
+
+logger = logging.getLogger(__name__)
+
+_QUEUED: Final = 20_000
+_WRITERS: Final = 8
+_MOST_KNOWN: Final = 8192
+"""Events of which half, those that came last, are remembered at least."""
+_FINISHED: Final = 360.0
+"""Seconds after which an event is not continued any more."""
+_LONGEST_NOTE: Final = 1024
+
+
+@dataclass(slots=True)
+class _Told:
+    """An event that may become a series."""
+
+    event: Event
+    at: float
+    count: int = 1
+    is_series: bool = False
+
+
+class SeriesRecorder(EventWriter[tuple[Event, bool]]):
+    """Events of one component: `start`, then tell; `await stop()` ends without what has not been written."""
+
+    def __init__(self, client: Client, component: str) -> None:
+        super().__init__(client, writers=_WRITERS, most=_QUEUED)
+        self._component = component
+        self._instance = f"{component}-{socket.gethostname()}"
+        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
+
+    def forget(self) -> None:
+        """Begin to count anew: what was told is gone from the server."""
+        self._told.forget()
+
+    def event(
+        self,
+        regarding: ObjectReference,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Tell of an object; `type_` is Normal or Warning."""
+        if len(note) > _LONGEST_NOTE:
+            note = f"{note[: _LONGEST_NOTE - 4]} ..."
+        key = (type_, action, reason, *_parts(regarding), *(() if related is None else _parts(related)))
+        now = asyncio.get_running_loop().time()
+        told = self._told[key]
+        if told is not None and now - told.at < _FINISHED:
+            self._continue(told, now)
+            return
+        event = Event(
+            metadata=metadata_of_event(regarding),
+            event_time=times.now_micro(),
+            reporting_controller=self._component,
+            reporting_instance=self._instance,
+            action=action,
+            reason=reason,
+            regarding=regarding,
+            related=related,
+            note=note,
+            type=type_,
+        )
+        self._told.keep(key, _Told(event, now))
+        self._tell(event, is_series=False)
+
+    def _continue(self, told: _Told, now: float) -> None:
+        """Count an event of a series, of which the second is written."""
+        told.count += 1
+        told.at = now
+        event = told.event
+        event.series = EventSeries(count=told.count, last_observed_time=times.now_micro())
+        if not told.is_series:
+            told.is_series = True
+            self._tell(event, is_series=True)
+
+    def _tell(self, event: Event, *, is_series: bool) -> None:
+        if not self._put((event, is_series)):
+            logger.warning("too many events: one about %s is left out", event.regarding.name)
+
+    async def _write(self, queued: tuple[Event, bool]) -> None:
+        event, is_series = queued
+        if is_series and event.series is not None:
+            series = {"count": event.series.count, "lastObservedTime": event.series.last_observed_time}
+            metadata = event.metadata
+            if await self._change(NEW_EVENTS, metadata.name, metadata.namespace, {"series": series}):
+                return
+        await self._client.create(NEW_EVENTS, event)
+
+
+def _parts(about: ObjectReference) -> tuple[str, ...]:
+    return about.namespace, about.name, about.uid, about.resource_version

@@ -1,0 +1,318 @@
+"""Readers of flags: each takes the text of a value, and raises ValueError, whose text says what is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.authorization.steps import MODES
+from steersman.controlplane.controllers import check_controllers
+from steersman.controlplane.feature_gates import feature_gates
+from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import url_error
+from steersman.machinery.suggestions import known_are, none_of
+from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import is_digits
+
+
+def boolean(text: str) -> bool:
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
+
+def seconds(text: str) -> float:
+    try:
+        nanoseconds = parse_duration(text)
+    except DurationError as error:
+        raise ValueError(str(error)) from None
+    if nanoseconds < 0:
+        raise ValueError(f"{text} is negative")
+    return nanoseconds / 1e9
+
+
+def whole_seconds(text: str) -> int:
+    return int(seconds(text))
+
+
+def token_expiration(text: str) -> int:
+    lasting = seconds(text)
+    if lasting and not 3600 <= lasting <= 1 << 32:
+        raise ValueError("must be between 1 hour and 2^32 seconds")
+    return int(lasting)
+
+
+def number(text: str) -> int:
+    if not is_digits(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is no whole number")
+    value = int(text)
+    if value < 0:
+        raise ValueError(f"{value} is negative")
+    return value
+
+
+def positive(text: str) -> int:
+    value = integer(text)
+    if value <= 0:
+        raise ValueError(f"should be a positive number, but value '{value}' provided")
+    return value
+
+
+def integer(text: str) -> int:
+    if not is_digits(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def integers(text: str) -> tuple[int, ...]:
+    return tuple(integer(trim_space(each)) for each in text.split(","))
+
+
+def decimal(text: str) -> float:
+    return float(text)
+
+
+def chance(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 0.02:
+        raise ValueError("must be between 0 and 0.02")
+    return value
+
+
+def port(text: str) -> int:
+    value = number(text)
+    if value > 65535:
+        raise ValueError(f"{value} is no port")
+    return value
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(trim_space(each) for each in text.split(",") if trim_space(each))
+
+
+def plugins(text: str) -> tuple[str, ...]:
+    return names(text)
+
+
+def cipher_suites(text: str) -> tuple[str, ...]:
+    return names(text)
+
+
+def one(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def address(text: str) -> str:
+    return str(ip_address(text))
+
+
+def bind_address(text: str) -> str:
+    return address(text) if trim_space(text) else "0.0.0.0"
+
+
+def file(text: str) -> str:
+    """The path of a file that can be read."""
+    try:
+        with open(text, "rb"):
+            return text
+    except OSError as error:
+        raise ValueError(f"{text}: {error.strerror}") from None
+
+
+def folder(text: str) -> Path:
+    """A folder, from the root on, which need not be there yet; an empty name would be the one the server starts in."""
+    if not text:
+        raise ValueError("the name of a folder is needed")
+    return Path(os.path.abspath(text))
+
+
+def one_file(text: str) -> tuple[str, ...]:
+    return (file(text),)
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    """Regular expressions of origins (RE2).
+
+    Each must say where the host begins and ends, as upstream asks for: `//example.com` lets example.com.evil.org in.
+    """
+    from steersman.cel.regular import PatternError, compiled_at_once
+
+    given = tuple(text.split(",")) if text else ()
+    for pattern in given:
+        if not pattern:
+            raise ValueError("an expression is empty")
+        try:
+            compiled_at_once(pattern)
+        except PatternError as error:
+            raise ValueError(f"invalid regular expression: {error}") from None
+        if not any(each in pattern for each in _BEGINNINGS) or not any(each in pattern for each in _ENDS):
+            raise ValueError(
+                "invalid regular expression: regular expression does not pin to start/end of host in the origin header"
+            )
+    return given
+
+
+_BEGINNINGS: Final = ("^", "//")
+_ENDS: Final = ("$", ":")
+
+
+def issuer(text: str) -> tuple[str, ...]:
+    if not text:
+        raise ValueError("should not be an empty string")
+    error = url_error(text) if ":" in text else None
+    if error is not None:
+        raise ValueError(f"{text!r} contained a ':' but was not a valid URL: {error}")
+    return (text,)
+
+
+def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """The group, the resource and the URLs of one of `--etcd-servers-overrides`. Raises ValueError."""
+    resource, _, servers = text.partition("#")
+    group, _, plural = resource.partition("/")
+    urls = tuple(servers.split(";"))
+    if text.count("#") != 1 or resource.count("/") != 1 or not all(urls):
+        raise ValueError(
+            "invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated"
+        )
+    return group, plural, urls
+
+
+def overrides(text: str) -> tuple[str, ...]:
+    found = names(text)
+    for each in found:
+        parse_override(each)
+    return found
+
+
+def backend(text: str) -> str:
+    if text not in ("", "etcd3"):
+        raise ValueError("invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'")
+    return text
+
+
+def initialization(text: str) -> float:
+    if text.startswith("-"):
+        raise ValueError("can not be negative value")
+    return seconds(text)
+
+
+def unsupported_format(text: str, formats: Iterable[str]) -> str:
+    """Return what upstream says of a format of the log that there is not."""
+    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_are(text, formats)}"
+
+
+def modes(text: str) -> tuple[str, ...]:
+    given = names(text)
+    for mode in given:
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}{known_are(mode, MODES)}")
+    if not given:
+        raise ValueError("modes must be given, each once")
+    return given
+
+
+def review_version(text: str) -> str:
+    if text not in ("v1", "v1beta1"):
+        raise ValueError(
+            f'unsupported webhook authorizer version {quote(text)}, supported versions are "v1", "v1beta1"'
+        )
+    return text
+
+
+class OneOf:
+    """Reads a text that is one of `values`, or empty for the default where it `may_be_empty`."""
+
+    def __init__(
+        self,
+        *values: str,
+        may_be_empty: bool = False,
+        told: Callable[[str, Iterable[str]], str] = none_of,
+    ) -> None:
+        self.values = values
+        self.may_be_empty = may_be_empty
+        self._told = told
+
+    def __call__(self, text: str) -> str:
+        if text not in self.values and (text or not self.may_be_empty):
+            raise ValueError(self._told(text, self.values))
+        return text
+
+
+class Only:
+    """Reads a boolean that has one value: the other one is not supported."""
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+
+    def __call__(self, text: str) -> bool:
+        if boolean(text) is not self._value:
+            raise ValueError(f"not supported yet: {text}")
+        return self._value
+
+
+def header_names(text: str) -> tuple[str, ...]:
+    given = tuple(text.split(",")) if text else ()
+    if not all(map(trim_space, given)):
+        raise ValueError("empty value")
+    return given
+
+
+def controllers(text: str) -> tuple[str, ...]:
+    given = names(text)
+    check_controllers(given)
+    return given
+
+
+def claim(text: str) -> dict[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"malformed pair, expect string=string: {text}")
+    return {trim_space(name): trim_space(value)}
+
+
+def pairs(text: str) -> dict[str, str]:
+    found = {}
+    for each in text.split(","):
+        key, _, value = each.partition("=")
+        if trim_space(key):
+            found[trim_space(key)] = trim_space(value)
+    return found
+
+
+DURATIONS: Final = (initialization, seconds, token_expiration, whole_seconds)
+"""Readers of durations in seconds."""
+SHOWN: Final[dict[Callable[[str], Any], str]] = {
+    address: "ip",
+    bind_address: "ip",
+    chance: "float",
+    cipher_suites: "strings",
+    claim: "CLAIM=VALUE",
+    controllers: "strings",
+    decimal: "float",
+    feature_gates: "KEY=VALUE,...",
+    file: "file",
+    folder: "folder",
+    header_names: "strings",
+    integer: "int",
+    integers: "ints",
+    issuer: "strings",
+    modes: "strings",
+    names: "strings",
+    number: "int",
+    one: "string",
+    one_file: "file",
+    pairs: "KEY=VALUE,...",
+    patterns: "strings",
+    plugins: "strings",
+    port: "int",
+    seconds: "duration",
+    token_expiration: "duration",
+    whole_seconds: "duration",
+}
+"""What help calls a value, by how it is read; it is a string if nothing is said here, and none of a boolean."""

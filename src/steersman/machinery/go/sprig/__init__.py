@@ -1,1 +1,0 @@
-"""Sprig: functions for templates, which many programs in Go add to those of Go itself (Masterminds/sprig v3)."""

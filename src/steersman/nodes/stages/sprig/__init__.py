@@ -1,0 +1,1 @@
+"""Template functions of sprig (Masterminds/sprig v3), which kwok adds to those of Go itself."""

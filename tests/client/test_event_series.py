@@ -1,0 +1,35 @@
+"""Events of events.k8s.io: an event that repeats becomes a series."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.events.v1 import Event
+from steersman.client.client import Client
+from steersman.client.event_series import SeriesRecorder
+from steersman.client.resources import NEW_EVENTS
+from tests.controllers.waiting import eventually
+
+ABOUT = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")
+
+
+async def told(client: Client) -> list[Event]:
+    return (await client.list(NEW_EVENTS, "default")).items
+
+
+async def test_the_second_of_the_same_makes_a_series_and_another_reason_does_not(client: Client) -> None:
+    recorder = SeriesRecorder(client, "tester")
+    recorder.start()
+    recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x" * 2000)
+    recorder.event(ABOUT, "Normal", "Other", "Scheduling", "y")
+
+    async def written() -> bool:
+        return recorder.idle
+
+    await eventually(written)
+    recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "z")
+    await eventually(written)
+    found = {each.reason: each for each in await told(client)}
+    assert {reason: each.series and each.series.count for reason, each in found.items()} == {"Failed": 2, "Other": None}
+    assert (len(found["Failed"].note), found["Failed"].note[-4:]) == (1024, " ...")
+    assert found["Failed"].reporting_controller == "tester"
+    await recorder.stop()

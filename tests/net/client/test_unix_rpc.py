@@ -1,0 +1,408 @@
+"""Calls of gRPC over a Unix socket: of a server that is grpcio's, and of peers that break off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from steersman.net.client.grpc import CallError, Code, Exchange, Messages, encode_timeout, head
+from steersman.net.client.unix_rpc import LARGEST_MESSAGE, UnixChannel
+from steersman.net.http2 import frames
+
+METHOD = "/test.Echo/Say"
+Answer = Callable[[bytes, Any], Awaitable[bytes]]
+
+
+async def echo(message: bytes, _: Any) -> bytes:
+    return message
+
+
+@pytest.fixture
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("u") / "s")
+
+
+@asynccontextmanager
+async def serving(path: str, answer: Answer = echo, **options: int) -> AsyncIterator[None]:
+    """A server of grpcio, whose only method `answer` is."""
+    server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
+    handlers = {"Say": grpc.unary_unary_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", handlers),))
+    server.add_insecure_port(f"unix-abstract:{path[1:]}" if path.startswith("@") else f"unix:{path}")
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def channel_to(path: str) -> AsyncIterator[tuple[UnixChannel, list[tuple[str, str]]]]:
+    """A channel, and the method and code of each call of it that has ended."""
+    ended: list[tuple[str, str]] = []
+    channel = UnixChannel(path, lambda method, code, _: ended.append((method, code)))
+    try:
+        yield channel, ended
+    finally:
+        await channel.close()
+
+
+async def test_calls_go_over_one_connection(path: str) -> None:
+    peers = set()
+
+    async def answer(message: bytes, context: Any) -> bytes:
+        peers.add(context.peer())
+        assert dict(context.invocation_metadata()).keys() <= {"user-agent"}
+        return message * 2
+
+    async with serving(path, answer), channel_to(path) as (channel, ended):
+        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(50)))
+        assert found == [b"%d%d" % (n, n) for n in range(50)]
+        assert await channel.call(METHOD, b"", timeout=10) == b""
+        assert ended == [(METHOD, "OK")] * 51
+    assert len(peers) == 1
+
+
+async def test_a_name_in_the_abstract_namespace_is_a_socket() -> None:
+    path = f"@steersman-test-{os.getpid()}"
+    async with serving(path), channel_to(path) as (channel, _):
+        assert await channel.call(METHOD, b"a", timeout=10) == b"a"
+
+
+async def test_the_status_of_a_call_is_told(path: str) -> None:
+    async def answer(_: bytes, context: Any) -> bytes:
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no key: 100% gone \u2013 sorry")
+        return b""
+
+    async with serving(path, answer), channel_to(path) as (channel, ended):
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"", timeout=10)
+        with pytest.raises(CallError) as unknown:
+            await channel.call("/test.Echo/Shout", b"", timeout=10)
+    assert str(caught.value) == "rpc error: code = FailedPrecondition desc = no key: 100% gone \u2013 sorry"
+    assert unknown.value.code is Code.UNIMPLEMENTED
+    assert ended == [(METHOD, "FailedPrecondition"), ("/test.Echo/Shout", "Unimplemented")]
+
+
+async def test_the_server_knows_the_deadline(path: str) -> None:
+    left = []
+
+    async def answer(message: bytes, context: Any) -> bytes:
+        left.append(context.time_remaining())
+        await asyncio.sleep(60 if message else 0)
+        return b""
+
+    async with serving(path, answer), channel_to(path) as (channel, ended):
+        await channel.call(METHOD, b"", timeout=30)
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"long", timeout=0.05)
+        assert await channel.call(METHOD, b"", timeout=20) == b""
+    assert str(caught.value) == "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    assert [round(each, -1) for each in left if each > 1] == [30, 20]
+    assert [code for _, code in ended] == ["OK", "DeadlineExceeded", "OK"]
+
+
+async def test_a_call_that_is_given_up_ends_at_the_server(path: str) -> None:
+    began, given_up = asyncio.Event(), asyncio.Event()
+
+    async def answer(message: bytes, _: Any) -> bytes:
+        if not message:
+            return b"on"
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+        return b""
+
+    async with serving(path, answer), channel_to(path) as (channel, ended):
+        calling = asyncio.create_task(channel.call(METHOD, b"long", timeout=60))
+        await began.wait()
+        before = await channel.connected()
+        calling.cancel()
+        async with asyncio.timeout(10):
+            await given_up.wait()
+        assert await channel.call(METHOD, b"", timeout=10) == b"on"
+        assert await channel.connected() is before
+    assert [code for _, code in ended] == ["Canceled", "OK"]
+
+
+async def test_a_server_that_is_not_there_is_waited_for(path: str) -> None:
+    async with channel_to(path) as (channel, _):
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"", timeout=0.02)
+        assert str(caught.value) == (
+            'rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = "transport: '
+            f'Error while dialing: dial unix {path}: connect: no such file or directory"'
+        )
+        calling = asyncio.create_task(channel.call(METHOD, b"a", timeout=10))
+        await asyncio.sleep(0)
+        async with serving(path):
+            assert await calling == b"a"
+
+
+async def test_a_connection_that_is_lost_is_made_again(path: str) -> None:
+    began = asyncio.Event()
+
+    async def answer(message: bytes, _: Any) -> bytes:
+        began.set()
+        await asyncio.sleep(60)
+        return message
+
+    async with channel_to(path) as (channel, ended):
+        async with serving(path, answer):
+            calling = asyncio.create_task(channel.call(METHOD, b"a", timeout=60))
+            await began.wait()
+        with pytest.raises(CallError) as caught:
+            await calling
+        assert caught.value.code in (Code.UNAVAILABLE, Code.CANCELED)  # grpcio resets the stream, or just hangs up
+        async with serving(path):
+            assert await channel.call(METHOD, b"b", timeout=10) == b"b"
+    assert ended[-1] == (METHOD, "OK")
+
+
+async def test_an_answer_that_is_too_large_is_refused(path: str) -> None:
+    async def answer(message: bytes, _: Any) -> bytes:
+        return bytes(int(message))
+
+    async with serving(path, answer, max_send_message_length=-1), channel_to(path) as (channel, _):
+        assert len(await channel.call(METHOD, b"%d" % LARGEST_MESSAGE, timeout=30)) == LARGEST_MESSAGE
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"%d" % (LARGEST_MESSAGE + 1), timeout=30)
+        assert await channel.call(METHOD, b"3", timeout=10) == bytes(3)
+    assert str(caught.value) == (
+        "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (4194305 vs. 4194304)"
+    )
+
+
+async def test_calls_wait_for_room_on_a_full_connection(path: str) -> None:
+    under_way = most = 0
+
+    async def answer(message: bytes, _: Any) -> bytes:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return message
+
+    async with serving(path, answer, max_concurrent_streams=2), channel_to(path) as (channel, _):
+        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(20)))
+    assert found == [b"%d" % n for n in range(20)]
+    assert most <= 2
+
+
+Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def scripted(path: str, script: Script) -> AsyncIterator[None]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await script(reader, writer)
+        finally:
+            writer.close()
+
+    async with await asyncio.start_unix_server(serve, path):
+        yield
+
+
+async def until_request(reader: asyncio.StreamReader) -> None:
+    """Read until the message of the first call has come."""
+    await reader.readexactly(len(frames.PREFACE))
+    kind = -1
+    while kind != frames.DATA:
+        first, _, _ = frames.unpack_head(await reader.readexactly(frames.HEADER_LENGTH))
+        kind = first & 0xFF
+        await reader.readexactly(first >> 8)
+
+
+ENDS: dict[str, tuple[bytes, str]] = {
+    "hangs up": (b"", "code = Unavailable desc = error reading from server: EOF"),
+    "goes away": (
+        frames.goaway(1, 0, "bye"),
+        "code = Unavailable desc = error reading from server: EOF",
+    ),
+    "cancels": (
+        frames.rst_stream(1, frames.ErrorCode.CANCEL),
+        "code = Canceled desc = stream terminated by RST_STREAM with error code: CANCEL",
+    ),
+    "calms": (
+        frames.rst_stream(1, frames.ErrorCode.ENHANCE_YOUR_CALM),
+        "code = ResourceExhausted desc = stream terminated by RST_STREAM with error code: ENHANCE_YOUR_CALM",
+    ),
+    "fails": (
+        frames.rst_stream(1, 77),
+        "code = Internal desc = stream terminated by RST_STREAM with error code: unknown error code 0x4d",
+    ),
+    "says nothing": (
+        frames.headers(1, b"\x88", frames.END_STREAM, 16384),
+        "code = Unknown desc = unexpected HTTP status code received from server: 200",
+    ),
+    "is no server of gRPC": (
+        frames.headers(1, b"\x8d", frames.END_STREAM, 16384),  # 404
+        "code = Unimplemented desc = unexpected HTTP status code received from server: 404",
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_ends_of_a_call_without_a_status_are_told_as_go_tells_them(path: str, end: str) -> None:
+    said, told = ENDS[end]
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frames.settings({}))
+        await until_request(reader)
+        writer.write(said)
+
+    async with scripted(path, script), channel_to(path) as (channel, _):
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"a", timeout=10)
+    assert str(caught.value) == f"rpc error: {told}"
+
+
+async def test_what_the_server_has_not_begun_is_sent_again(path: str) -> None:
+    refused = asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frames.settings({}))
+        await until_request(reader)
+        refused.set()
+        writer.write(frames.goaway(0, 0))
+
+    async with channel_to(path) as (channel, _):
+        async with scripted(path, script):
+            calling = asyncio.create_task(channel.call(METHOD, b"a", timeout=10))
+            await refused.wait()
+        async with serving(path):
+            assert await calling == b"a"
+
+
+async def test_who_hangs_up_before_its_settings_is_no_server(path: str) -> None:
+    tried = 0
+
+    async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal tried
+        tried += 1
+
+    async with scripted(path, script), channel_to(path) as (channel, ended):
+        with pytest.raises(CallError) as caught:
+            await channel.call(METHOD, b"", timeout=0.05)
+    assert str(caught.value) == (
+        "rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = "
+        '"error reading server preface: EOF"'
+    )
+    assert tried == 1  # the next time is a while later
+    assert ended == [(METHOD, "DeadlineExceeded")]
+
+
+async def test_a_channel_that_is_closed_ends_what_is_under_way(path: str) -> None:
+    began = asyncio.Event()
+
+    async def answer(message: bytes, _: Any) -> bytes:
+        began.set()
+        await asyncio.sleep(60)
+        return message
+
+    async with serving(path, answer):
+        async with channel_to(path) as (channel, _):
+            calling = asyncio.create_task(channel.call(METHOD, b"a", timeout=60))
+            await began.wait()
+        with pytest.raises(CallError):
+            await calling
+
+
+async def test_who_writes_waits_for_the_window_and_hears_of_the_end(path: str) -> None:
+    ends = asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frames.settings({}))
+        await ends.wait()
+
+    async with scripted(path, script), channel_to(path) as (channel, _):
+        exchange = Exchange(await channel.connected(), head("localhost", METHOD))
+        await exchange.write(bytes(60_000))
+        writing = asyncio.create_task(exchange.write(bytes(60_000)))
+        reading = asyncio.create_task(exchange.read())
+        await asyncio.sleep(0.01)
+        assert not writing.done()
+        ends.set()
+        for each in (writing, reading):
+            with pytest.raises(CallError):
+                await each
+
+
+async def test_messages_of_both_sides_keep_each_others_pace(path: str) -> None:
+    async def answer(requests: AsyncIterator[bytes], _: Any) -> AsyncIterator[bytes]:
+        async for each in requests:
+            yield each
+
+    server = grpc.aio.server()
+    handlers = {"Say": grpc.stream_stream_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", handlers),))
+    server.add_insecure_port(f"unix:{path}")
+    await server.start()
+    async with channel_to(path) as (channel, _):
+        exchange = Exchange(await channel.connected(), head("localhost", METHOD))
+        sending = asyncio.create_task(_send(exchange, 200))
+        for _ in range(200):
+            message = await exchange.read()
+            assert message is not None
+            assert len(message) == 1 << 16
+        await sending
+        await exchange.close()
+    await server.stop(None)
+
+
+async def _send(exchange: Exchange, count: int) -> None:
+    for _ in range(count):
+        await exchange.write(bytes(1 << 16))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0n"),
+        (-1, "0n"),
+        (0.05, "50000000n"),
+        (0.1, "100000u"),
+        (3, "3000000u"),
+        (100, "100000m"),
+        (1e6, "1000000S"),
+    ],
+)
+def test_timeouts_are_told_in_the_finest_unit_that_holds_them(seconds: float, text: str) -> None:
+    assert encode_timeout(seconds) == text
+
+
+def test_messages_are_found_however_they_are_cut() -> None:
+    whole = b"".join(b"\0" + len(each).to_bytes(4) + each for each in (b"", b"a" * 300, b"b"))
+    for size in (1, 4, 7, len(whole)):
+        messages, found = Messages(300), []
+        for at in range(0, len(whole), size):
+            messages.feed(whole[at : at + size])
+            while (message := messages.next()) is not None:
+                found.append(message)
+        assert found == [b"", b"a" * 300, b"b"]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\1\0\0\0\1a", "code = Internal desc = grpc: compressed flag set with identity or empty encoding"),
+        (b"\0\0\0\1\x2d", r"code = ResourceExhausted desc = grpc: received message larger than max \(301 vs. 300\)"),
+    ],
+)
+def test_what_is_no_message_is_refused(data: bytes, why: str) -> None:
+    messages = Messages(300)
+    messages.feed(data)
+    with pytest.raises(CallError, match=why):
+        messages.next()

@@ -1,0 +1,52 @@
+"""Functions of sprig, as sprig v3.3 answers them; `recorded.json` has what templates made of them in Go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from steersman.nodes.stages.go_template.template import Template, data_of
+from steersman.nodes.stages.go_template.values import TemplateError
+from steersman.nodes.stages.sprig.all import SPRIG
+from steersman.nodes.stages.sprig.checks import by_chance
+
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("recorded.json").read_text())
+DATA = json.dumps(RECORDED["data"])
+
+
+@pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda case: case["template"][:40])
+def test_a_template_makes_what_sprig_makes_of_it(case: dict[str, str]) -> None:
+    if "text" in case:
+        assert Template(case["template"], SPRIG).render(data_of(DATA)) == case["text"]
+        return
+    with pytest.raises(TemplateError):
+        Template(case["template"], SPRIG).render(data_of(DATA))
+
+
+def test_chance_repeats_itself_with_its_seed() -> None:
+    template = "{{ randAlphaNum 8 }} {{ randInt 3 9 }} {{ uuidv4 }} {{ randAlpha 3 }} {{ randNumeric 4 }}"
+    texts = [Template(template, by_chance(Random(seed))).render(None) for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    letters, number, uuid, *_ = texts[0].split(" ")
+    assert (len(letters), uuid[14]) == (8, "4")
+    assert 3 <= int(number) < 9
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        '{{ repeat 999999999 "a" }}',
+        '{{ indent 999999999 "a" }}',
+        "{{ until 999999999 }}",
+        "{{ seq 999999999 }}",
+        '{{ replace "" "xxxxxxxxxxxx" (repeat 900000 "a") }}',
+        "{{ untilStep 0 99999999 1 }}",
+    ],
+)
+def test_what_would_be_too_much_is_refused(template: str) -> None:
+    with pytest.raises(TemplateError):
+        Template(template, SPRIG).render(None)
