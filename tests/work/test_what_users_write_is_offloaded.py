@@ -46,7 +46,6 @@ def jq() -> Any:
 
 
 EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
-    "an expression is compiled": lambda: compile_expression("1 + 1", _ENVIRONMENT),
     "an expression is evaluated": lambda: _PROGRAM.evaluate({}, 100),
     "an expression is evaluated, to a value or an error": lambda: _PROGRAM.outcome({}, 100),
     "a pattern is searched for": lambda: patterns.matches("a+", "aaa"),
