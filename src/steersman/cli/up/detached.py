@@ -29,10 +29,10 @@ def log_file(folder: Path) -> Path:
 
 
 def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], None]], None]) -> str:
-    """Forks, and lets the child serve, which calls what it is given when it is ready; returns the line that says so.
+    """Fork, and let the child serve, which calls what it is given when it is ready; return the line that says so.
 
     The claim on the folder becomes the child's. Exits with 1, and what the child said last, if it is not ready within
-    PATIENCE. Nothing may run in other threads yet.
+    PATIENCE. An interrupt until then ends the child, too. Nothing may run in other threads yet.
     """
     log = log_file(folder)
     try:
@@ -43,8 +43,10 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     sys.stdout.flush()
     sys.stderr.flush()
     hand_over(claimed)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until this process knows its child
     child = os.fork()
     if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(reader)
         os.setsid()
         with open(os.devnull, "rb") as nothing:
@@ -58,10 +60,15 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     os.close(writer)
     os.close(output)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         line = _line(reader)
     except TimeoutError:
         os.kill(child, signal.SIGTERM)
         fail(f"it was not ready after {PATIENCE:.0f} s: {log} says why")
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        raise
     if not line:
         os.waitpid(child, 0)  # its end has closed the pipe
         said = [each for each in log.read_text(errors="replace").split("\n") if each]
