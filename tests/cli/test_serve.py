@@ -49,7 +49,7 @@ def refusal(server: ServerProcess) -> str:
             "/d/steersman.db.lock: Permission denied",
         ),
         (OSError(errno.ENOSPC, "No space left on device"), "/d: No space left on device"),
-        (ssl.SSLError(9, "PEM lib"), "[SSL] PEM lib"),
+        (ssl.SSLError(9, "PEM lib"), "PEM lib"),
         (OSError("/d is a file"), "/d is a file"),
     ],
 )

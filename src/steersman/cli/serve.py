@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OF_DISKS: Final = frozenset((errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS))
+_OF_DISKS: Final = frozenset((errno.EDQUOT, errno.ENOSPC, errno.EROFS))
 _LAST_WAIT: Final = 1.0
 """Seconds that threads have when the server has ended: nothing that they do counts any more."""
 
