@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
-from steersman.cli.serve import reason
+from steersman.cli.serve import os_error_line
 from steersman.server.certificates import ensure_certificates
 from steersman.testing import ServerNotReady, ServerProcess
 
@@ -54,7 +54,7 @@ def refusal(server: ServerProcess) -> str:
     ],
 )
 def test_errors_of_the_system_name_a_file_and_no_number(error: OSError, told: str) -> None:
-    assert reason(error, Path("/d")) == told
+    assert os_error_line(error, Path("/d")) == told
 
 
 def test_the_ready_line_says_where_and_how(make_server):

@@ -84,7 +84,7 @@ def run(
     try:
         code = _run(options, tied_to, make or _control_plane, started, ending)
     except OSError as error:
-        _failed(options, reason(error, options.data_dir), program)
+        _failed(options, os_error_line(error, options.data_dir), program)
     except (OptionsError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         _failed(options, str(error), program)
     except BaseExceptionGroup as group:
@@ -117,7 +117,7 @@ def _failed(options: Options, why: str, program: str) -> NoReturn:
     fail(why, program=program)
 
 
-def reason(error: OSError, folder: Path) -> str:
+def os_error_line(error: OSError, folder: Path) -> str:
     """Return what is wrong, and with which file: with the folder, where the system tells of a full disk only."""
     name = error.filename or (folder if error.errno in _OF_DISKS else None)
     return f"{name}: {error.strerror}" if name and error.strerror else str(error)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from steersman.cli.serve import fail, ready_line, reason
+from steersman.cli.serve import fail, os_error_line, ready_line
 from steersman.cli.up.process_file import hand_over, write_pid
 from steersman.machinery.private_files import open_own
 
@@ -38,7 +38,7 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     try:
         output = open_own(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     except OSError as error:
-        fail(reason(error, folder))
+        fail(os_error_line(error, folder))
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
