@@ -46,8 +46,7 @@ def encryption_configuration(data: bytes) -> int:
 
 def egress_configuration(data: bytes) -> int:
     """The number of things that are wrong with it."""
-    found = egress_selector._parsed(data)
-    wrong = [*egress_selector._connection_errors(found), *egress_selector._name_errors(found)]
+    wrong = egress_selector.selection_errors(egress_selector.read_selections(data))
     return len(str(aggregate(wrong))) if wrong else 0
 
 
