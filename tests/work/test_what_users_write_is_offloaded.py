@@ -12,25 +12,26 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from steersman.machinery.go.template.template import Template
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
-from steersman.kinds.built_in import built_in
+from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.library.user_code import computing
+from steersman.machinery.codec.go_types import struct_of
 from steersman.machinery.json_path import PrinterColumn
 from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
 from steersman.machinery.selectors import labels
 from steersman.nodes.stages.expressions import Expressions
+from steersman.nodes.stages.go_template.template import Template
 from steersman.schema import patterns
 from steersman.work.offloading import forgotten, offload
 
-MAPS: Final = built_in(ConfigMap)
+_MAPS: Final = struct_of(ConfigMap)
 _ENVIRONMENT: Final = base_environment()
 _EXPRESSION: Final = compile_expression("1 + 1", _ENVIRONMENT)
 _COLUMN: Final = PrinterColumn("integer", ".a")
-_PROGRAM: Final = _EXPRESSION.program({})
+_PROGRAM: Final = _EXPRESSION.program(kubernetes_costs)
 
 
 def hook() -> None:
@@ -45,13 +46,12 @@ def jq() -> Any:
 
 
 EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
-    "an expression is compiled": lambda: compile_expression("1 + 1", _ENVIRONMENT),
     "an expression is evaluated": lambda: _PROGRAM.evaluate({}, 100),
     "an expression is evaluated, to a value or an error": lambda: _PROGRAM.outcome({}, 100),
     "a pattern is searched for": lambda: patterns.matches("a+", "aaa"),
     "a JSON Patch is applied": lambda: json_patch.apply({}, [{"op": "add", "path": "/a", "value": 1}]),
     "a merge patch is applied": lambda: merge_patch.apply({}, {"a": 1}),
-    "a strategic merge patch is applied": lambda: strategic_merge_patch.apply({}, {"data": {"a": "b"}}, MAPS.go_type),
+    "a strategic merge patch is applied": lambda: strategic_merge_patch.apply({}, {"data": {"a": "b"}}, _MAPS),
     "a column is read": lambda: _COLUMN.cell({"a": 1}),
     "jq is run": jq,
     "a template is rendered": lambda: Template("{{ .a }}", {}).render({"a": "b"}),

@@ -19,6 +19,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ OBJECT_ALONE: Final = frozenset({""})
 MOST_WARNINGS: Final = 1_024
 """That plugins have for one request: of as many the client is told the first 4,096 characters."""
 _MOST_CHAINS: Final = 1_024
-"""Kinds of writes whose plugins are remembered; of more the first is found anew."""
+"""Kinds of writes whose plugins are remembered."""
 
 
 class Reinvocation:
@@ -220,9 +221,9 @@ class Chain:
         self._handled = frozenset(
             operation for plugin in plugins if plugin.mutates or plugin.validates for operation in plugin.operations
         )
-        self._steps: dict[tuple[str, ...], _Steps] = {}
+        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MOST_CHAINS)
         for plugin in plugins:
-            plugin.follow(self._steps.clear)
+            plugin.follow(self._steps.forget)
 
     def handles(self, operation: Operation) -> bool:
         """Return True if any plugin looks at this operation at all."""
@@ -237,7 +238,7 @@ class Chain:
         """Lets every mutating plugin change the object, in order; and once more where one asks for that."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps.get(writes) or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._put_together(Writes(*writes))
         for admit in steps.admit:
             await admit(attributes)
         again = attributes.reinvoked
@@ -250,7 +251,7 @@ class Chain:
         """Asks every validating plugin, in order; the first refusal ends it."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps.get(writes) or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._put_together(Writes(*writes))
         for validate in steps.validate:
             await validate(attributes)
 
@@ -266,7 +267,5 @@ class Chain:
             tuple(each.admit for each in asked if each.mutates and each.has_work(writes, mutating=True)),
             tuple(each.validate for each in asked if each.validates and each.has_work(writes, mutating=False)),
         )
-        if len(self._steps) >= _MOST_CHAINS:
-            del self._steps[next(iter(self._steps))]
-        self._steps[writes] = steps
+        self._steps.keep(writes, steps)
         return steps

@@ -15,7 +15,6 @@ from steersman.cel.parser import parse
 from steersman.cel.runtime_cost import CallCosts
 from steersman.cel.sizes import Estimator, Range
 from steersman.cel.types import Type
-from steersman.work.offloading import expect_offloading
 
 
 class Expression(Struct, frozen=True, eq=False):
@@ -42,7 +41,6 @@ class Expression(Struct, frozen=True, eq=False):
 @allows_nesting
 def compile_expression(text: str, environment: Environment) -> Expression:
     """Reads and checks an expression. Raises CompileError with all that is wrong."""
-    expect_offloading()
     errors = Errors(Source(text))
     tree = parse(text, environment.macros, errors)
     if errors:

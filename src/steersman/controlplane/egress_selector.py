@@ -52,7 +52,7 @@ _KINDS: Final = {
 def egress_of(path: str, registry: Registry) -> Egress:
     """The ways that a file describes. Raises OptionsError."""
     selections = _read(path)
-    if errors := selection_errors(selections):
+    if errors := [*_connection_errors(selections), *_name_errors(selections)]:
         raise OptionsError(f"failed to validate egress selector configuration: {field.aggregate(errors)}")
     metrics = _Metrics(registry)
     dials: dict[str, Dial] = {}
@@ -77,22 +77,12 @@ def _read(path: str) -> list[EgressSelection]:
         why = f"open {path}: {reason(error)}" if error.errno else error
         raise OptionsError(f"{failed}unable to read egress selector configuration from {quote(path)} [{why}]") from None
     try:
-        return read_selections(data)
+        selections = read_document(data, _KINDS).egress_selections or []
     except DecodeError as error:
         raise OptionsError(f"{failed}{error}") from None
-
-
-def read_selections(data: bytes) -> list[EgressSelection]:
-    """Return the selections of a document, not validated. Raises DecodeError in upstream's words."""
-    selections = read_document(data, _KINDS).egress_selections or []
     for each in selections:
         each.name = _OLD_NAMES.get(each.name, each.name)
     return selections
-
-
-def selection_errors(selections: list[EgressSelection]) -> list[FieldError]:
-    """Return all that is wrong with the selections."""
-    return [*_connection_errors(selections), *_name_errors(selections)]
 
 
 # What may be wrong

@@ -24,15 +24,19 @@ class Forked:
     """A child process that does `work` and ends; what comes of that is in files. To be made if `may_fork()`, on a loop."""
 
     def __init__(self, work: Callable[[], None]) -> None:
+        """Raises OSError where there can be no more processes."""
         self._reader, writer = os.pipe()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the handlers are this process's
         try:
             self._pid = os.fork()
             if self._pid == 0:
                 _run(work, blocked)
+        except OSError:
+            os.close(self._reader)
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        os.close(writer)  # the child has it until it ends
+            os.close(writer)  # the child has it until it ends
         self._status: int | None = None
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._reader, self._reap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -26,6 +27,8 @@ from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
 from steersman.work.forked import Forked, may_fork
 from steersman.work.parts import Part, offered
+
+logger = logging.getLogger(__name__)
 
 
 class TokenFiles(Part):
@@ -55,7 +58,11 @@ class FirstKeys(Part):
         make_data_folder(self.options)
         if any_keys(self.options.data_dir):
             return
-        self.child = Forked(self._make)
+        try:
+            self.child = Forked(self._make)
+        except OSError as error:
+            logger.info("keys are made by the server itself, as it can have no child: %s", error.strerror)
+            return
         ending.callback(self.child.end)
 
     def _make(self) -> None:

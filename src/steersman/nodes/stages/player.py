@@ -25,7 +25,7 @@ from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.backoff import Backoff
-from steersman.work.offloading import offload_if
+from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import next_slice
 
@@ -135,12 +135,12 @@ class StagePlayer(Generic[O]):
             self._tell(key, obj, f"more than {MOST_OBJECT} bytes")
             return _Job(obj)
         seen = Seen(text.decode(), obj.metadata.labels, obj.metadata.annotations)
-        stage = self._lifecycle.stage_of(seen)
+        stage = await offload(self._lifecycle.stage_of, seen)
         if stage is None:
             return _Job(obj)
         if len(text) > _LARGE:
             await next_slice()
-        delay = stage.delay(seen, times.moment(), self._lifecycle.random)
+        delay = await offload(stage.delay, seen, times.moment(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
     def _text(self, obj: O) -> bytes:
@@ -195,9 +195,7 @@ class StagePlayer(Generic[O]):
 
     async def _body(self, obj: O, patch: PreparedPatch) -> Any:
         text, functions = self._text(obj), self._functions(obj)
-        if len(text) < _LARGE:
-            return patch.body(data_of(text), functions)
-        return await offload_if(True, lambda: patch.body(data_of(text), functions))
+        return await offload_if(len(text) >= _LARGE, lambda: patch.body(data_of(text), functions))
 
     async def _patch(self, obj: O, patch: Any, media: str, subresource: str) -> O:
         metadata = obj.metadata

@@ -7,8 +7,7 @@ from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import (
-    is_valid_port_name,
-    is_valid_port_num,
+    is_valid_port_number_or_name,
 )
 
 FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both inclusive"
@@ -17,11 +16,6 @@ FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both incl
 def validate_port_number_or_name(port: int | str, path: Path) -> Iterable[FieldError]:
     """A port given as a number, or by the name it has in the container."""
     return [invalid(path, port, message) for message in is_valid_port_number_or_name(port)]
-
-
-def is_valid_port_number_or_name(port: int | str) -> list[str]:
-    """What is wrong with such a port."""
-    return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
 
 
 def validate_file_mode(mode: int | None, path: Path) -> Iterable[FieldError]:
