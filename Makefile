@@ -35,7 +35,7 @@ test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
 test-all: install ## all tests, the slow ones too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --override-ini faulthandler_timeout=900
 
 lint: install ## ruff, mypy, the floors
 	$(BIN)/ruff check .

@@ -3,9 +3,9 @@
     python -m bench.start [--rounds 7] [--parts serve,again,up,import] [--python OTHER/.venv/bin/python ...]
 
 Parts: `serve` on an empty folder, `again` on the folder of a start before, `up` with three nodes, and `import` of
-`steersman.testing.Environment`. CPU is user and system time of the process in milliseconds, read when it says that it is
-ready, memory what /proc/PID/smaps_rollup tells `--settle` seconds later, in MiB. With several interpreters, each of
-which has a version of the project installed, they take turns.
+`steersman.testing.Environment`. CPU is user and system time of the process and its children in milliseconds, read when
+it says that it is ready, memory what /proc/PID/smaps_rollup tells `--settle` seconds later, in MiB. With several
+interpreters, each of which has a version of the project installed, they take turns.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _run(command: list[str], settle: float) -> tuple[float, float, float]:
 
 def _cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK * 1000
+    return sum(map(int, fields[11:15])) / _TICK * 1000  # with children that it has waited for
 
 
 def _memory(pid: int) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 from steersman.work.offloading import Account, bound, forgotten
 from steersman.work.threads import WorkerThreads
-from tests import durations, failures, memoised
+from tests import durations, failures, hanging, memoised
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
@@ -45,8 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of failures and record durations, in the process that hears of all tests."""
+    """Tell of tests that hang where they run, and of failures and durations in the process that hears of all tests."""
     if _is_worker(config):
+        # before pytest ends the process
+        config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
         return
     config.pluginmanager.register(failures.Teller(config))
     if config.option.record_durations:

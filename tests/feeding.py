@@ -157,7 +157,7 @@ OF_PATTERNS = (
     "schema.formats._matching",
     "machinery.validation.formats.characters",
     "authorization.match_conditions._compiled",
-    "scheduler.devices.selectors._program",
+    "scheduler.devices.expressions._program",
     "machinery.validation.formats._whole",
     "machinery.validation.formats._dotted",
 )

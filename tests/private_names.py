@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -36,6 +37,11 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in {"self", "cls"}
 
 
+def _is_ours(node: ast.expr) -> bool:
+    """Return True for a test's own object, and for a module of Python's, whose private names are another matter."""
+    return _is_self(node) or (isinstance(node, ast.Name) and node.id in sys.stdlib_module_names)
+
+
 def read(text: str) -> Iterator[str]:
     """Yield the private names that a module imports from the package, or reads of an object that is not its own."""
     nodes = _nodes(text)
@@ -43,7 +49,7 @@ def read(text: str) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "steersman":
             yield from (f"{node.module}.{alias.name}" for alias in node.names if _PRIVATE.fullmatch(alias.name))
-        elif isinstance(node, ast.Attribute) and node.attr not in own and not _is_self(node.value):
+        elif isinstance(node, ast.Attribute) and node.attr not in own and not _is_ours(node.value):
             yield from filter(_PRIVATE.fullmatch, [node.attr])
 
 

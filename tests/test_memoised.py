@@ -137,7 +137,7 @@ OF_CLIENTS = {
     "openapi.protobuf._any_of_few": "values of at most 256 bytes",
     "registry.pod_template.image._pull_policy": "references of at most 1,024 characters",
     "registry.resource.device_selectors.judge": "expressions of at most 10 KiB",
-    "scheduler.devices.selectors._program": "expressions of at most 10 KiB",
+    "scheduler.devices.expressions._program": "expressions of at most 10 KiB",
     "scheduler.fit.status._insufficient": "at most eight names of resources",
     "schema.patterns._finder": "patterns of at most 4,096 characters",
     "schema.patterns._large_finder": "32 patterns that RE2 may compile",
@@ -251,6 +251,7 @@ def test_no_cache_is_emptied_when_it_is_full() -> None:
 
 
 LONG = "a" * (memoised.LONGEST + 1)
+LONG_PATTERN = f"[{LONG}]"  # which is long to remember, and soon matched
 
 
 @pytest.mark.parametrize(
@@ -263,8 +264,8 @@ LONG = "a" * (memoised.LONGEST + 1)
         lambda: identity_fields(UserInfo("a", extra={LONG: ("b",)})),
         lambda: select_name(ScopedResourceSelectorRequirement("PriorityClass", "In", ["a" * 63] * 300), ["a"]),
         lambda: insufficient(tuple(f"example.com/{number}" for number in range(2000)), resolvable=True),
-        lambda: patterns.matches(LONG, LONG),
-        lambda: regular.matches(LONG, LONG),
+        lambda: patterns.matches(LONG_PATTERN, LONG),
+        lambda: regular.matches(LONG_PATTERN, LONG),
     ],
     ids=["escape", "unescape", "schedule", "canonical", "extra", "scope", "resources", "pattern", "expression"],
 )

@@ -27,6 +27,7 @@ from steersman.net.in_process import ClientResponse
 ROOT: Final = Path(__file__).resolve().parents[1]
 PODS: Final = "/api/v1/namespaces/default/pods"
 WARM_UP: Final = 5
+_COUNTED: Final = 3
 _WATCHED: Final = "PUT with a watcher"
 _PACKAGE: Final = str(ROOT / "src" / "steersman") + "/"
 
@@ -97,21 +98,26 @@ class Client:
 
 
 async def counted(client: Client, request: Request, *, watched: bool) -> Travelled:
-    """The path of one request, when others like it have been made; with that of its event to one watcher."""
+    """Return the path of one request, when others like it have been made; with that of its event to one watcher.
+
+    It is the shortest of a few: a token is judged again every second, which is none of the others' way.
+    """
     for _ in range(WARM_UP):
         await request()
-    watch = await client.watch() if watched else None
-    path = Travelled()
-    sys.setprofile(path)
-    try:
-        await request()
+    paths = []
+    for _ in range(_COUNTED):
+        watch = await client.watch() if watched else None
+        paths.append(path := Travelled())
+        sys.setprofile(path)
+        try:
+            await request()
+            if watch is not None:
+                await anext(watch[1])
+        finally:
+            sys.setprofile(None)
         if watch is not None:
-            await anext(watch[1])
-    finally:
-        sys.setprofile(None)
-    if watch is not None:
-        await watch[0].aclose()
-    return path
+            await watch[0].aclose()
+    return min(paths, key=lambda path: path.calls.total())
 
 
 async def measure(only: str) -> dict[str, Travelled]:

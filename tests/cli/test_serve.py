@@ -53,6 +53,17 @@ def test_the_ready_line_says_where_and_how(make_server):
     ] * 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the server makes its keys itself")
+def test_a_first_start_does_not_keep_what_makes_keys(make_server):
+    server = make_server()
+    server.start()
+    pid = server.pid
+    assert (server.folder / "sa.key").is_file()
+    assert "cryptography" not in Path(f"/proc/{pid}/maps").read_text()
+    assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
+    assert server.stop() == 0
+
+
 def test_keys_are_for_their_owner_only(make_server):
     server = make_server()
     server.start()

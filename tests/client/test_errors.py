@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+import steersman
 from steersman.client.errors import error_of, ignoring, is_conflict, is_not_found
 from steersman.machinery.errors.status import StatusError
+
+SOURCE: Final = Path(steersman.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -32,3 +40,32 @@ def test_only_expected_errors_are_ignored(reason: str, *, ends: bool) -> None:
     assert went_on is ends
     with pytest.raises(ValueError, match="other"), ignoring(is_not_found):
         raise ValueError("other")
+
+
+def ignored_by_hand(source: str) -> Iterator[int]:
+    """Yield the lines of handlers of StatusError that only raise again what a predicate of this package is not of."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Try) or len(node.handlers) > 1 or node.orelse or node.finalbody:
+            continue
+        handler = node.handlers[0]
+        if handler.type is None or ast.unparse(handler.type) != "StatusError" or len(handler.body) > 1:
+            continue
+        body = handler.body[0]
+        if not isinstance(body, ast.If) or ast.unparse(body.body[0]) != "raise" or body.orelse:
+            continue
+        test = body.test.operand if isinstance(body.test, ast.UnaryOp) else body.test
+        calls = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+        if all(isinstance(each, ast.Call) and ast.unparse(each.func).startswith("is_") for each in calls):
+            yield handler.lineno
+
+
+def test_expected_errors_are_ignored_in_one_way() -> None:
+    by_hand = "try:\n    f()\nexcept StatusError as error:\n    if not is_not_found(error):\n        raise\n"
+    assert list(ignored_by_hand(by_hand)) == [3]
+    assert list(ignored_by_hand(by_hand + "    g()\n")) == []
+    found = {
+        str(path.relative_to(SOURCE)): lines
+        for path in SOURCE.rglob("*.py")
+        if "except StatusError" in (source := path.read_text()) and (lines := list(ignored_by_hand(source)))
+    }
+    assert found == {}

@@ -15,7 +15,7 @@ from steersman.kinds.structs import StructKind
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.bound import bind
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Reading
+from steersman.rest.objects import ByNamespace, Presence, Reading
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
@@ -124,3 +124,28 @@ async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objec
     await changed(objects, "small")
     assert (await of("ns"))[0] == (2_000, 2)
     assert len(seen.here) == 3, "what did not change was not read again"
+
+
+async def test_followers_are_told_of_each_change_before_the_write_is_acknowledged() -> None:
+    storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
+    store: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
+    objects = StoreObjects(store)
+    told: list[bool] = []
+    presence: list[bool] = []
+    followed = Presence(objects, lambda: presence.append(followed.are_none))
+    objects.follow(lambda: told.append(objects.are_none()))
+    assert not followed.are_none, "what is stored is not known yet"
+    await store.start()
+    assert (told, presence) == ([True], [True])
+    await objects.create(loopback("ns"), ConfigMap(metadata=ObjectMeta(name="a", namespace="ns")))
+    assert (told[1:], presence[1:]) == ([False], [False])
+    await changed(objects, "a")
+    assert (told[2:], presence[2:]) == ([False], [])
+    await objects.delete(loopback("ns", "a"), "a")
+    assert (told[3:], presence[2:]) == ([True], [True])
+    store.cacher.start_over(ValueError("what it shows is not what is stored"))
+    assert (told[4:], presence[3:]) == ([False], [False])
+    await store.cacher.wait_until_ready()
+    assert (told[5:], presence[4:]) == ([True], [True])
+    await store.stop()
+    await storage.close()

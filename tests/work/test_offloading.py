@@ -191,3 +191,31 @@ async def test_cancelling_who_waits_for_a_place_runs_nothing(threads: WorkerThre
 async def test_without_a_server_there_are_threads_all_the_same() -> None:
     assert await offload(Work()) == "done"
     assert await offload_if(True, threading.get_ident) != threading.get_ident()
+
+
+class Owner:
+    """Owner of an account that is made when the worker threads are needed."""
+
+    def __init__(self, threads: WorkerThreads) -> None:
+        self.account: Account | None = None
+        self.opened = 0
+        self._threads = threads
+
+    def open_account(self) -> Account:
+        self.opened += 1
+        return Account(self._threads, "alice", keeps_size=True)
+
+
+async def test_small_work_needs_no_account_and_what_takes_long_opens_one(threads: WorkerThreads) -> None:
+    owner = Owner(threads)
+    token = offloading.bind(owner)
+    try:
+        assert await offload(threading.get_ident) == threading.get_ident()
+        assert (owner.opened, owner.account) == (0, None)
+        work = Work()
+        assert await offload(work) == "done"
+        assert work.ended[0] != threading.get_ident()
+        assert await offload(threading.get_ident) != threading.get_ident()
+        assert owner.opened == 1
+    finally:
+        offloading.unbind(token)

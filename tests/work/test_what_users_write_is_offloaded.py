@@ -16,7 +16,6 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes import base_environment
-from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.library.user_code import computing
 from steersman.machinery.codec.go_types import struct_of
 from steersman.machinery.json_path import PrinterColumn
@@ -27,11 +26,11 @@ from steersman.nodes.stages.go_template.template import Template
 from steersman.schema import patterns
 from steersman.work.offloading import forgotten, offload
 
-_MAPS: Final = struct_of(ConfigMap)
+_MAP_TYPE: Final = struct_of(ConfigMap)
 _ENVIRONMENT: Final = base_environment()
 _EXPRESSION: Final = compile_expression("1 + 1", _ENVIRONMENT)
 _COLUMN: Final = PrinterColumn("integer", ".a")
-_PROGRAM: Final = _EXPRESSION.program(kubernetes_costs)
+_PROGRAM: Final = _EXPRESSION.program(lambda *_: None)
 
 
 def hook() -> None:
@@ -51,7 +50,7 @@ EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
     "a pattern is searched for": lambda: patterns.matches("a+", "aaa"),
     "a JSON Patch is applied": lambda: json_patch.apply({}, [{"op": "add", "path": "/a", "value": 1}]),
     "a merge patch is applied": lambda: merge_patch.apply({}, {"a": 1}),
-    "a strategic merge patch is applied": lambda: strategic_merge_patch.apply({}, {"data": {"a": "b"}}, _MAPS),
+    "a strategic merge patch is applied": lambda: strategic_merge_patch.apply({}, {"data": {"a": "b"}}, _MAP_TYPE),
     "a column is read": lambda: _COLUMN.cell({"a": 1}),
     "jq is run": jq,
     "a template is rendered": lambda: Template("{{ .a }}", {}).render({"a": "b"}),

@@ -35,7 +35,7 @@ OBJECT_ALONE: Final = frozenset({""})
 MOST_WARNINGS: Final = 1_024
 """That plugins have for one request: of as many the client is told the first 4,096 characters."""
 _MOST_CHAINS: Final = 1_024
-"""Kinds of writes whose plugins are remembered; of more the first is found anew."""
+"""Kinds of writes whose plugins are remembered."""
 
 
 class Reinvocation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Mapping
 from hashlib import sha256
@@ -64,6 +63,8 @@ def parse_token_file(text: str, path: str) -> dict[str, UserInfo]:
     `path` is for messages. Lines without a token are left out; of two lines with one token the later counts.
     Raises TokenFileError for a line of fewer than three columns or one that is not CSV.
     """
+    import csv  # with the first file
+
     users: dict[str, UserInfo] = {}
     try:
         records = [record for record in csv.reader(StringIO(text, newline=""), strict=True) if record]

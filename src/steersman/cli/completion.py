@@ -9,13 +9,17 @@ _PROGRAM = "steersman"
 _VARIABLE = "_STEERSMAN_COMPLETE"
 
 
-@add_completion_class
 class _Bash(BashComplete):
     """Knows that bash splits words at `=`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words, incomplete = super().get_completion_args()
         return [each for each in words if each != "="], incomplete
+
+
+def know_bash() -> None:
+    """Have bash be answered by the class that knows how bash splits words."""
+    add_completion_class(_Bash)
 
 
 @click.command()
@@ -29,6 +33,7 @@ def completion(context: click.Context, shell: str) -> None:
     zsh:   echo 'eval "$(steersman completion zsh)"' >> ~/.zshrc
     fish:  steersman completion fish > ~/.config/fish/completions/steersman.fish
     """
+    know_bash()
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())

@@ -7,6 +7,8 @@ from importlib import import_module
 
 import click
 
+from steersman.work.no_collections import no_collections
+
 
 class OnDemand(MutableMapping[str, click.Command]):
     """The commands of a group by their names, each in a module of `package`."""
@@ -19,7 +21,8 @@ class OnDemand(MutableMapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         if name in self._added:
             return self._added[name]
-        found: click.Command = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
+        with no_collections():
+            found: click.Command = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
         return found
 
     def __setitem__(self, name: str, command: click.Command) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from steersman.cli.in_order import InOrder
 from steersman.machinery.suggestions import did_you_mean, none_of
 
 _NAME = "steersman"
+_COMPLETION = "_STEERSMAN_COMPLETE"
+"""Environment variable that a shell sets which completes a line."""
 _FAILED = 1
 _CHOICE = re.compile("'([^']*)' is not one of ")
 _BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
@@ -34,6 +37,10 @@ class Program(InOrder):
     ) -> Any:
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        if _COMPLETION in os.environ:
+            from steersman.cli.completion import know_bash
+
+            know_bash()
         try:
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:

@@ -22,6 +22,7 @@ from steersman.cli import logs
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
+from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
@@ -134,7 +135,7 @@ def _control_plane(options: Options) -> Started:
         return Owner(options)
     from steersman.controlplane.control_plane import ControlPlane
 
-    return ControlPlane(options)
+    return ControlPlane(options, owns_process=True)
 
 
 def say_ready(address: Address) -> None:
@@ -159,14 +160,9 @@ def _run(
 ) -> int:
     import uvloop
 
-    collecting = gc.isenabled()
-    gc.disable()  # until the server is ready
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(lambda: make(options), tied_to, ready, ending))
-    finally:
-        if collecting:
-            gc.enable()
+    # until the server is ready
+    with no_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(lambda: make(options), tied_to, ready, ending))
 
 
 async def _serve(

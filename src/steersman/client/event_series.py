@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.events.v1 import Event, EventSeries
@@ -28,8 +29,7 @@ _FINISHED: Final = 360.0
 _LONGEST_NOTE: Final = 1024
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """An event that may become a series."""
 
     event: Event

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Event, EventSource, ObjectReference
 from steersman.api.meta.v1 import ObjectMeta
@@ -61,8 +62,7 @@ def metadata_of_event(about: ObjectReference) -> ObjectMeta:
     return ObjectMeta(name=f"{about.name}.{time.time_ns():x}", namespace=about.namespace or "default")
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     """How many events about an object may still be told: some at once, then one each five minutes."""
 
     left: float = _BURST
@@ -77,16 +77,14 @@ class _Bucket:
         return True
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(Struct):
     """Messages told of one object with one reason."""
 
     messages: set[str] = field(default_factory=set)
     at: float = 0.0
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """An event that was written, to be counted when it comes again."""
 
     name: str

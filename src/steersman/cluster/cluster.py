@@ -52,9 +52,14 @@ class Cluster:
     """`await start()`, then `await stop()`."""
 
     def __init__(
-        self, options: Options, configuration: Configuration | None = None, *, observe: Observe | None = None
+        self,
+        options: Options,
+        configuration: Configuration | None = None,
+        *,
+        observe: Observe | None = None,
+        owns_process: bool = False,
     ) -> None:
-        """`observe` is told of every request.
+        """`observe` is told of every request, `owns_process` says that the process is the cluster's alone.
 
         Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
         addresses, and for manifests and stages that cannot be read.
@@ -77,6 +82,7 @@ class Cluster:
             nearby=self._servers.way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
+            owns_process=owns_process,
         )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node
 
@@ -27,8 +28,7 @@ def zone_of(node: Node) -> str:
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
-@dataclass(slots=True)
-class _Zone:
+class _Zone(Struct):
     ready: dict[str, bool] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     granted: set[str] = field(default_factory=set)

@@ -105,6 +105,11 @@ def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) ->
     return BackendOptions(plugin=plugin, **{name: getattr(options, f"audit_{plugin}_{name}") for name in names})
 
 
+def is_audited(options: AuditOptions) -> bool:
+    """Return True if flags name what is recorded, or where."""
+    return bool(options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file)
+
+
 def wrong_with(options: AuditOptions) -> Iterator[str]:
     """What is wrong with the flags of the backends that are on, in upstream's words."""
     if options.audit_log_path:

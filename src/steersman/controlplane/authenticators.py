@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -47,10 +47,18 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def token_keys(options: Options, registry: Registry, running: AsyncExitStack) -> TokenKeys:
-    """Those of the server, or of the signer that the flag names; `running` ends them. Raises OptionsError."""
+async def token_keys(
+    options: Options,
+    registry: Registry,
+    running: AsyncExitStack,
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> TokenKeys:
+    """Return the keys of the server, which are read after `before`, or those of the signer that the flag names.
+
+    `running` ends them. Raises OptionsError.
+    """
     if not options.service_account_signing_endpoint:
-        own = OwnTokenKeys(options)
+        own = OwnTokenKeys(options, before)
         running.push_async_callback(own.stop)
         return own
     from steersman.controlplane.external_tokens import ExternalTokens  # which most servers never need

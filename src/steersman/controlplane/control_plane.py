@@ -23,6 +23,7 @@ from steersman.controlplane.parts.identity import (
     Authentication,
     Authorization,
     Certificates,
+    FirstKeys,
     SigningKeys,
     StoredRights,
     TokenFiles,
@@ -65,7 +66,6 @@ from steersman.rest.resource import Resource
 from steersman.server.certificates import LOOPBACK_NAME, admin_kubeconfig
 from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage, StorageUnavailable
-from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 from steersman.work.offloading import SERVER, Account, bound
 from steersman.work.parts import Part, Parts
@@ -74,6 +74,7 @@ from steersman.work.threads import WorkerThreads
 if TYPE_CHECKING:
     from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
+    from steersman.storage.memory import MemoryStorage, Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -87,10 +88,10 @@ PARTS: Final[tuple[type[Part], ...]] = (
     TokenFiles,
     Authorization,
     # objects
+    FirstKeys,  # before there are threads
     OpenStorage,
     ObjectStores,
     SigningKeys,  # they end before the lock of the data folder
-    Certificates,
     Tokens,
     ResourceServices,
     BuiltInResources,
@@ -98,6 +99,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     FilledCaches,
     StoredRights,
     # the server
+    Certificates,
     Admission,
     Audit,
     Authentication,
@@ -143,11 +145,12 @@ class ControlPlane:
         kubelets: Nearby | None = None,
         observe: Observe | None = None,
         worker: Worker | None = None,
+        owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
         nesting.make_room()
         self.options = options
-        self.embedding = Embedding(nearby, kubelets, observe, worker)
+        self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
         self._threads = WorkerThreads()
         self._issued = IssuedTokens(options.audiences)
         itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
@@ -241,6 +244,8 @@ class ControlPlane:
         return self._announced()
 
     def _memory(self) -> MemoryStorage:
+        from steersman.storage.memory import MemoryStorage
+
         if not isinstance(self.storage, MemoryStorage):
             raise TypeError("only storage in memory has snapshots")
         return self.storage

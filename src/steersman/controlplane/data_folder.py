@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steersman.controlplane.data_files import FILE, check_files
+from steersman.controlplane.given_files import TOKEN_KEY
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
 from steersman.storage.interface import OwnStorage, Storage, StorageDamaged, StorageUnavailable
-from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.file import advice
 from steersman.store.storage_errors import StorageNotReady
@@ -85,6 +85,8 @@ async def open_own_storage(options: Options) -> OwnStorage:
     """That in the folder or in memory, which keeps other processes out. Raises what it raises, OSError."""
     interval = options.etcd_compaction_interval
     if options.storage == "memory":
+        from steersman.storage.memory import MemoryStorage
+
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync
     return await SQLiteStorage.open(options.data_dir / FILE, compaction_interval=interval, durable=durable)
@@ -104,6 +106,12 @@ async def encryption_of(options: Options, registry: Registry, running: AsyncExit
     running.push_async_callback(made.stop)
     await made.start()
     return made
+
+
+def any_keys(folder: Path) -> bool:
+    """Return True if the folder has keys, whatever becomes of them."""
+    files = CertificateFiles(folder)
+    return any(path.exists() for path in (files.ca, files.ca_key, files.note, folder / TOKEN_KEY))
 
 
 def certificate_files(options: Options, *hosts: str) -> CertificateFiles:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.authorities import Authorities
 from steersman.controlplane import tls_parameters
@@ -147,6 +147,10 @@ def check_kubelet_files(options: Options) -> None:
         check_authorities("--kubelet-certificate-authority", options.kubelet_certificate_authority)
 
 
+TOKEN_KEY: Final = "sa.key"
+"""Name of the file with the key that signs tokens, in the data folder."""
+
+
 def service_account_keys(options: Options) -> ServiceAccountKeys:
     """The keys of service account tokens: those of flags, with the one in the data folder if none of them signs.
 
@@ -159,7 +163,7 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
     try:
         if signing:
             return ServiceAccountKeys.load(signing, options.service_account_key_file)
-        return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key", options.service_account_key_file)
+        return ServiceAccountKeys.load_or_make(options.data_dir / TOKEN_KEY, options.service_account_key_file)
     except (KeyFileError, ValueError) as error:
         raise OptionsError(str(error)) from None
 

@@ -20,7 +20,6 @@ from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.late import Late
 from steersman.storage.mapped import MappedStorage
 from steersman.storage.stored_objects import StoredObjects
-from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
 if TYPE_CHECKING:  # most servers encrypt nothing
@@ -99,7 +98,11 @@ class Stores:
         return store
 
     def _made(self, bound: BoundResource[Any]) -> Store[Any]:
-        kind = Store if bound.resource.conversion is None else ConvertingStore
+        kind: type[Store[Any]] = Store
+        if bound.resource.conversion is not None:
+            from steersman.store.converting_store import ConvertingStore  # which servers of one version do without
+
+            kind = ConvertingStore
         late = self.late if bound.resource.group_resource in _JUDGED_BY else None
         storage = self.storage_of(bound.resource.group_resource, late)
         form = stored_form(bound.resource, self._media_type)

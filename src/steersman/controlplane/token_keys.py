@@ -75,9 +75,14 @@ class TokenKeys(ABC):
 class OwnTokenKeys(TokenKeys):
     """Keys of this server, which a thread reads or makes while the rest of it starts."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, before: Callable[[], Awaitable[None]] | None = None) -> None:
         super().__init__(options)
-        self._making = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
+        self._making = asyncio.create_task(self._make(before))
+
+    async def _make(self, before: Callable[[], Awaitable[None]] | None) -> ServiceAccountKeys:
+        if before is not None:
+            await before()
+        return await asyncio.to_thread(service_account_keys, self._options)
 
     async def made(self) -> None:
         await self._making

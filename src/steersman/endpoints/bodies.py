@@ -95,8 +95,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
         raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
     except BodyAborted as error:
         raise plain_internal(str(error)) from None
-    action = request.action
-    scope.shared.metrics.body_sizes.observe(len(data), (action.group, action.resource, action.verb))
+    scope.shared.metrics.received(request.action, len(data))
     return data
 
 

@@ -168,6 +168,7 @@ class RequestMetrics:
         )
         self._registry = registry
         self._answers: BoundedCache[Labels, Answers] = BoundedCache(_MOST_LABELS)
+        self._bodies: BoundedCache[Labels, list[float]] = BoundedCache(_MOST_LABELS)
         self.served: Callable[[RequestInfo], Action] = _action
         """What labels may name of a request that has not found its route: of names out of a path there are as many as
         clients think of."""
@@ -207,6 +208,16 @@ class RequestMetrics:
             sizes = answers.sizes
             sizes[bisect_left(_SIZES, size)] += 1
             sizes[-1] += size
+
+    def received(self, action: Action, size: int) -> None:
+        """Counts a body of `size` bytes."""
+        labels = action.group, action.resource, action.verb
+        series = self._bodies[labels]
+        if series is None:
+            series = self.body_sizes.series(labels)
+            self._bodies.keep(labels, series)
+        series[bisect_left(_BODY_SIZES, size)] += 1
+        series[-1] += size
 
     def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
         """The values of the labels of a request, kept with its info, which requests for the same thing share.

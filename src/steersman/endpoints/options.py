@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, GetOptions, PatchOptions, TableOptions, UpdateOptions
@@ -43,30 +43,22 @@ def _refuse(kind: str, found: Iterable[FieldError]) -> None:
         raise invalid(GroupKind("meta.k8s.io", kind), "", chain((first,), errors))
 
 
-def create_options(request: Request) -> CreateOptions:
-    """The options of a create, not to be changed. Raises StatusError 422."""
-    return _read_once(_write_options, CreateOptions, request)
+class OptionsOf(Generic[T]):
+    """What the query of a request says, not to be changed; `none` is what an empty one says, None if it is refused.
 
+    A call raises StatusError 422. It is read once for all requests that say the same; long ones are not kept.
+    """
 
-def update_options(request: Request) -> UpdateOptions:
-    """The options of an update, not to be changed. Raises StatusError 422."""
-    return _read_once(_write_options, UpdateOptions, request)
+    __slots__ = ("_of", "_read", "none")
 
+    def __init__(self, read: Callable[[A, Query], T], of: A, none: T | None = None) -> None:
+        self._read: Callable[[Any, Query], T] = read
+        self._of = of
+        self.none = none
 
-def patch_options(request: Request) -> PatchOptions:
-    """The options of a patch other than an apply, not to be changed. Raises StatusError 422."""
-    return _read_once(_patch_options, False, request)
-
-
-def apply_options(request: Request) -> PatchOptions:
-    """The options of a server-side apply, not to be changed. Raises StatusError 422."""
-    return _read_once(_patch_options, True, request)
-
-
-def _read_once(read: Callable[[A, Query], T], of: A, request: Request) -> T:
-    """What a query says, read once for all requests that say the same; long ones are not kept."""
-    text = request.http.query
-    return _kept(read, of, text) if len(text) < _SHORT else read(of, request.query)
+    def __call__(self, request: Request) -> T:
+        text = request.http.query
+        return _kept(self._read, self._of, text) if len(text) < _SHORT else self._read(self._of, request.query)
 
 
 @lru_cache(_KEPT)
@@ -84,6 +76,13 @@ def _patch_options(apply: bool, query: Query) -> PatchOptions:
     options = decode_parameters(PatchOptions, query)
     _refuse("PatchOptions", validate_patch_options(options, apply=apply))
     return options
+
+
+create_options: Final = OptionsOf(_write_options, CreateOptions, CreateOptions())
+update_options: Final = OptionsOf(_write_options, UpdateOptions, UpdateOptions())
+patch_options: Final = OptionsOf(_patch_options, False, PatchOptions())
+"""Those of a patch other than an apply."""
+apply_options: Final = OptionsOf(_patch_options, True)
 
 
 def get_options(request: Request) -> GetOptions:

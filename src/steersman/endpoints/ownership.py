@@ -105,7 +105,7 @@ def _resets(
 
 def applier_of(scope: Scope, subresource: str) -> Applier:
     """Applies to a resource, or one of its subresources, in the version of `scope`."""
-    return Applier(field_manager(scope, subresource))
+    return Applier(scope.field_managers.get(subresource) or field_manager(scope, subresource))
 
 
 def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:

@@ -14,6 +14,7 @@ from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
+from steersman.rest.context import Context
 from steersman.work.offloading import Account, offload_if
 from steersman.work.threads import WorkerThreads
 
@@ -133,6 +134,10 @@ class Request:
     def has_long_target(self) -> bool:
         """Return True if words that quote the path or the query may take more than a few milliseconds to make."""
         return len(self.path) + len(self.http.query) > _LONG
+
+    def context(self, *, dry_run: bool = False) -> Context:
+        """Return the request as the floors below see it."""
+        return Context(self.user, self.action, dry_run, self.warnings, audit=self.audit, newest=self.newest)
 
     async def read_query(self) -> None:
         """Reads the query of somebody who may send it, where it has not been read at once."""

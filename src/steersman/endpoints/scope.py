@@ -16,12 +16,10 @@ from steersman.admission.interface import Chain
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
-from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
 from steersman.work.offloading import offload
@@ -161,9 +159,3 @@ class Scope(Generic[C]):
         obj = self.kind.new()
         obj.metadata = metadata
         return self.kind.body(obj)
-
-    def context(self, request: Request, *, dry_run: bool = False) -> Context:
-        """The request as the floors below see it."""
-        return Context(
-            request.user, request.action, dry_run, request.warnings, audit=request.audit, newest=request.newest
-        )

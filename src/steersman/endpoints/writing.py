@@ -23,8 +23,9 @@ from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import is_large_body, read_body
 from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
+from steersman.endpoints.options import OptionsOf
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
-from steersman.endpoints.request import SHORT_QUERY, Request
+from steersman.endpoints.request import Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.sizes import SURELY_SMALL
@@ -70,17 +71,12 @@ class Write(Generic[C]):
             request.audit,
         )
 
-    async def record_patch(self) -> None:
-        """Shows an audit what was sent, where that is a patch."""
-        if self.request.audit is not None:
-            await offload(self.request.audit.patch, self.data)
-
 
 async def parse(
     scope: Scope[C],
     request: Request,
     media_of: Callable[[Scope, Request], str],
-    options_of: Callable[[Request], Options],
+    options_of: OptionsOf[Any],
 ) -> Write[C]:
     """What was sent, read; what is wrong is told in this order.
 
@@ -91,13 +87,14 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    long = len(request.http.query) > SHORT_QUERY and request.has_long_query
-    options = await offload_if(True, options_of, request) if long else options_of(request)
+    options: Any = options_of.none
+    if options is None or request.http.query:
+        options = await offload_if(True, options_of, request) if request.has_long_query else options_of(request)
     if (len(data) > SURELY_SMALL or media != JSON or scope.kind.takes_long) and is_large_body(
         scope, request, data, media
     ):
         mark_large()
-    ctx = scope.context(request, dry_run=bool(options.dry_run))
+    ctx = request.context(dry_run=bool(options.dry_run))
     return Write(scope, request, wanted, media, data, options, ctx)
 
 

@@ -73,7 +73,8 @@ class Kind(ABC, Generic[T]):
         self.group_kind: Final = GroupKind(gvk.group, gvk.kind)
         self.has_defaults: Final = default is not None
         """Whether `default` does anything."""
-        self._default = default
+        self.default: Final[Callable[[T], None]] = default or _nothing
+        """Fills in the defaults of this version, after reading and before everything else."""
         self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     def __repr__(self) -> str:
@@ -113,11 +114,6 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def copy(self, obj: T) -> T:
         """A copy that shares nothing with `obj`."""
-
-    def default(self, obj: T) -> None:
-        """Fills in the defaults of this version, after reading and before everything else."""
-        if self._default is not None:
-            self._default(obj)
 
     def internal_error(self, obj: T) -> str:
         """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
@@ -219,3 +215,7 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def schema(self) -> Schema:
         """The schema by which fields are owned. Raises LookupError where there is none."""
+
+
+def _nothing(obj: object) -> None:
+    """Fills in no defaults."""

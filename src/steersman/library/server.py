@@ -6,8 +6,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +15,7 @@ from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.definition_error import DefinitionError
 from steersman.library.models import Plain
 from steersman.machinery.suggestions import none_of
+from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
     from steersman.library.client import ObjectsClient
@@ -108,7 +108,7 @@ class Server:
         """
         if self._server is not None:
             raise RuntimeError("the server runs already")
-        with _no_collections():
+        with no_collections():
             from steersman.library.parts import start_server
 
         async with AsyncExitStack() as running:
@@ -182,7 +182,7 @@ class Server:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, stop.set)
-        with _no_collections():
+        with no_collections():
             await self._start_or_exit()
         try:
             # what the start has made stays: no collection needs to walk it
@@ -210,18 +210,6 @@ class Server:
         if self._server is None:
             raise RuntimeError("the server does not run: await its start()")
         return self._server
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """What is made at a start stays: collections of garbage, a fifth of its time, find nothing."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _check_modes(modes: object) -> None:

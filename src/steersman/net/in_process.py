@@ -171,8 +171,7 @@ class _Exchange(OutgoingAnswer):
         """Queues a piece of the body."""
         if self.closed or not data:
             return
-        self.pending.append(data)
-        self.buffered += len(data)
+        self.keep((data,), len(data))
         if self._reader is not None:
             self._wake_reader()
 
@@ -230,10 +229,8 @@ class _Exchange(OutgoingAnswer):
             return
         unfinished = not self.ended
         self.gone = self.cancelled = True
-        self.pending.clear()
-        self.buffered = 0
         self._over()
-        self.wake_writers()
+        self.forget_pending()
         if isinstance(self.body, IncomingBody):
             self.body.fail("the client has gone")
         for task in (self.task, self._feeding):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, Protocol, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
@@ -14,6 +15,10 @@ LITTLE: Final = 64 << 10
 """Bytes of a body that may wait to be sent before its writer has to."""
 MANY_PIECES: Final = 2048
 """Pieces that are collected for one write before they are written in the middle of a turn."""
+
+
+_NOTHING: Final[deque[bytes]] = deque()
+"""Pending pieces of every answer of which nothing has had to wait: most never need a deque of their own."""
 
 
 class Carrier(Protocol):
@@ -52,10 +57,11 @@ class OutgoingAnswer:
         "wants_continue",
     )
 
+    request: Request
+
     def __init__(self, loop: asyncio.AbstractEventLoop, body: IncomingBody | EmptyBody) -> None:
         self._loop = loop
         self.body = body
-        self.request: Request = cast(Request, None)
         self.task: asyncio.Task[None] | None = None
         """Task of the handler."""
         self.wants_continue = False
@@ -68,7 +74,8 @@ class OutgoingAnswer:
         """All of the answer has been handed over, or nobody wants it any more."""
         self.cancelled = False
         """It was closed before all of it had been handed over."""
-        self.pending: deque[bytes] = deque()
+        self.pending = _NOTHING
+        """Pieces that wait to be sent, added by `keep`."""
         self.buffered = 0
         """Bytes of `pending`."""
         self._offset = 0
@@ -91,6 +98,14 @@ class OutgoingAnswer:
         if self.cancelled:
             raise BodyAborted("the client has gone")
 
+    def keep(self, pieces: Iterable[bytes], size: int) -> None:
+        """Have pieces of `size` bytes wait to be sent."""
+        if self.pending:
+            self.pending.extend(pieces)
+        else:
+            self.pending = deque(pieces)
+        self.buffered += size
+
     def move(self, out: list[bytes], room: int) -> int:
         """Move up to `room` pending bytes to `out`; return how many."""
         pending, offset = self.pending, self._offset
@@ -111,6 +126,12 @@ class OutgoingAnswer:
         self.buffered -= room - left
         return room - left
 
+    def forget_pending(self) -> None:
+        """Let go of what waits to be sent, as nobody wants it."""
+        self.pending = _NOTHING
+        self.buffered = 0
+        self.wake_writers()
+
     def wake_writers(self) -> None:
         """Let drain() go on, if little is buffered now or nothing will be sent any more."""
         if self._drain_waiters and (self.buffered <= LITTLE or self.closed):
@@ -128,10 +149,10 @@ class OutgoingAnswer:
         dropped = 0
         if isinstance(body := self.body, IncomingBody):
             dropped = body.close(reason or "the response is complete")
-        self.pending.clear()
-        self.buffered = 0
-        self.wake_writers()
-        self.close_sink()
+        if self.pending or self._drain_waiters:
+            self.forget_pending()
+        if self._sink is not None:
+            self.close_sink()
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
         tell_over(self.request)

@@ -12,9 +12,10 @@ import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
 from steersman.client.informer import Key
@@ -85,8 +86,7 @@ def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
     return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
-@dataclass(slots=True)
-class _OfPod:
+class _OfPod(Struct):
     """What is known of a pod's containers; by their IDs, or by their names."""
 
     starts: dict[str, Start] = field(default_factory=dict)

@@ -6,9 +6,9 @@ Hardly anything is remembered beside the status, so a node goes on after a resta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from steersman.api.core.v1 import (
@@ -42,8 +42,7 @@ _FEW: Final = 500
 """Variables, words of commands or annotations, each of which is looked at a few times."""
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """What became of a pod."""
 
     status: PodStatus

@@ -20,9 +20,6 @@ from steersman.nodes import restart_all
 from steersman.nodes.container.restarts import should_restart
 from steersman.nodes.container_status import never_started
 
-OF_KUBELET = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-"""The conditions that a node puts, in its order."""
-
 
 def phase_of(pod: Pod, status: PodStatus, *, terminal: bool) -> str:
     """Return the phase of a pod by its containers. `terminal` says that nothing runs and nothing is started again."""

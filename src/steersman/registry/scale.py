@@ -12,9 +12,9 @@ from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector, selector_from_set
+from steersman.machinery.validation.leaves import validate_nonnegative
 from steersman.machinery.validation.object_meta import (
     name_is_dns_subdomain,
-    validate_nonnegative,
     validate_object_meta,
     validate_standard_finalizers,
 )

@@ -19,7 +19,7 @@ from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
-from steersman.machinery.large_work.sizes import is_large
+from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
     EXACT,
@@ -244,7 +244,11 @@ class Store(StoredObjects[T], WriteRules[T]):
                 if created is not None:
                     return Updated(created, True)
                 continue
-            if is_large(entry.body) or self.resource.takes_long or self.kind.takes_long:
+            if (
+                (len(entry.body) > SURELY_SMALL and is_large(entry.body))
+                or self.resource.takes_long
+                or self.kind.takes_long
+            ):
                 mark_large()
             work = self._update_once(ctx, key, entry, change, rules)
             try:

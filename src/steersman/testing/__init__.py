@@ -9,11 +9,12 @@ docs/testing.md.
 Nothing is imported before it is asked for: pytest imports this package at every start where it is installed.
 """
 
-import gc
 import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:
     from steersman.testing.blocking_client import BlockingClient
@@ -76,15 +77,13 @@ def imported(name: str) -> ModuleType:
     pytest compiles modules of packages with plugins anew, to tell more of their assertions: this takes a second for a
     server's. A collection of garbage walks what was imported so far again and again, and finds none.
     """
-    finders, collecting = sys.meta_path, gc.isenabled()
+    finders = sys.meta_path
     sys.meta_path = [each for each in finders if type(each).__module__ != "_pytest.assertion.rewrite"]
-    gc.disable()
     try:
-        return import_module(name)
+        with no_collections():
+            return import_module(name)
     finally:
         sys.meta_path = finders
-        if collecting:
-            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import logging
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -366,6 +365,8 @@ def client_tls(
         elif not insecure:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if certificate:
+            import tempfile
+
             with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may
                 file.write(certificate + b"\n" + key)
                 file.flush()

@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 
 from steersman.cli.envtest import kube_apiserver
 from steersman.cli.envtest.claim import claim
-from steersman.cli.flags.parsing import NOT_SUPPORTED
+from steersman.cli.flags import NOT_SUPPORTED
 from steersman.controlplane.options import FLAGS, OptionsError
 
 TOKEN = "token-of-the-administrator"

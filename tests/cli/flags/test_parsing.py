@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.flags import parse
-from steersman.cli.flags.parsing import NOT_SUPPORTED
+from steersman.cli.flags import NOT_SUPPORTED, parse
 from steersman.controlplane.admission import PLUGINS, plugin_names
 from steersman.controlplane.flag_readers import parse_override
 from steersman.controlplane.options import FLAGS, OptionsError

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from steersman.machinery.errors.field import Path
 from steersman.machinery.validation.formats import is_dns1123_label, is_valid_port_num
 from steersman.machinery.validation.leaves import (
     validate_choice,
+    validate_immutable,
     validate_name,
+    validate_nonnegative,
     validate_required,
     validate_required_name,
     validate_supported,
@@ -41,3 +47,18 @@ def test_a_value_of_an_enumeration() -> None:
     assert [str(each) for each in validate_supported("C", ("A", "B"), PATH)] == [unsupported]
     assert [str(each) for each in validate_choice("C", ("A", "B"), PATH)] == [unsupported]
     assert [str(each) for each in validate_choice("", ("A", "B"), PATH)] == ["spec.a: Required value"]
+
+
+def test_a_number_that_is_not_negative() -> None:
+    assert list(validate_nonnegative(0, PATH)) == []
+    assert [str(each) for each in validate_nonnegative(-1, PATH)] == [
+        "spec.a: Invalid value: -1: must be greater than or equal to 0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "same"),
+    [([], None, True), ({}, [], True), ("", None, False), (0, None, False), ([1], [1], True), ([1], [2], False)],
+)
+def test_empty_collections_count_as_absent_for_immutability(new: Any, old: Any, same: bool) -> None:
+    assert (list(validate_immutable(new, old, PATH)) == []) is same

@@ -174,14 +174,6 @@ def test_deleted_object_takes_no_more_finalizers():
     ]
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "same"),
-    [([], None, True), ({}, [], True), ("", None, False), (0, None, False), ([1], [1], True), ([1], [2], False)],
-)
-def test_empty_collections_count_as_absent_for_immutability(new, old, same):
-    assert (list(object_meta.validate_immutable(new, old, HERE)) == []) is same
-
-
 def test_path_segment_names_may_be_almost_anything():
     assert object_meta.name_is_path_segment("system:a b", False) == []
     assert object_meta.name_is_path_segment("..", False) == ["may not be '..'"]

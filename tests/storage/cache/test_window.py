@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steersman.storage.cache.cacher import Cacher
-from steersman.storage.cache.entry import Change, Entry
+from steersman.storage.cache.entry import CHANGE_BYTES, Change, Entry
 from steersman.storage.cache.window import EventWindow
 from steersman.storage.interface import (
     Compacted,
@@ -23,7 +23,7 @@ async def test_window_is_bounded_by_count_age_and_bytes() -> None:
 
     def add(window: EventWindow, revision: int, size: int = 10) -> None:
         before = Entry("/a", b"x" * size, revision - 1)
-        window.add(Change(revision, "/a", before, Entry("/a", b"", revision), clock.now))
+        window.add(Change(revision, "/a", before, Entry("/a", b"", revision), clock.now, CHANGE_BYTES + size))
 
     window = EventWindow(1, count_kept=100, count_limit=1000, bytes_limit=1 << 20, fresh_seconds=75)
     for revision in range(2, 500):
@@ -47,7 +47,7 @@ async def test_large_changes_have_less_room_in_the_window() -> None:
     def filled(size: int) -> EventWindow:
         window = EventWindow(0, count_limit=1000, bytes_limit=1 << 20, bytes_of_large=100_000)
         for revision in range(1, 101):
-            window.add(Change(revision, "/a", Entry("/a", b"x" * size, 0), None, 0.0))
+            window.add(Change(revision, "/a", Entry("/a", b"x" * size, 0), None, 0.0, CHANGE_BYTES + size))
         return window
 
     assert (len(filled(7_500)), len(filled(9_000)), len(filled(20_000))) == (100, 10, 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
 from steersman.controlplane.options import Options, OptionsError
+from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:
     from steersman.cluster.cluster import Cluster
@@ -68,13 +68,8 @@ def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, .
     """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
     What it has stays in its --data-dir. `steersman kubeconfig` points kubectl at it.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # until the cluster is ready: what is imported stays
-    try:
+    with no_collections():  # until the cluster is ready: what is imported stays
         _up(nodes, config, detach, flags)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
@@ -148,7 +143,7 @@ def _show(options: Options, configuration: Configuration, own: dict[str, str]) -
 def _cluster(options: Options, configuration: Configuration) -> Cluster:
     from steersman.cluster.cluster import Cluster
 
-    return Cluster(options, configuration)
+    return Cluster(options, configuration, owns_process=True)
 
 
 def _serve(

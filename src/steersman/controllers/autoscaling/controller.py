@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.autoscaling.v1 import Scale
 from steersman.api.autoscaling.v2 import (
@@ -58,8 +58,7 @@ class _Wanted(NamedTuple):
     error: str
 
 
-@dataclass(slots=True)
-class _Pass:
+class _Pass(Struct):
     """One look at an autoscaler: `hpa` is a copy, which the status is made in."""
 
     key: Key

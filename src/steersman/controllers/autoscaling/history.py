@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from steersman.api.autoscaling.v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 
@@ -48,8 +49,7 @@ class _Change(NamedTuple):
     at: float
 
 
-@dataclass(slots=True)
-class History:
+class History(Struct):
     """Of one autoscaler. Old entries are overwritten, so that there are no more than a window has."""
 
     recommendations: list[_Change] = field(default_factory=list)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from steersman.api.apps.v1 import DaemonSet
 from steersman.api.core.v1 import Pod
@@ -12,8 +13,7 @@ from steersman.controllers.workloads.int_or_percent import scaled
 from steersman.machinery.built_in.pod_state import is_available
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """Nodes that get a pod, and pods that go."""
 
     nodes: list[str] = field(default_factory=list)

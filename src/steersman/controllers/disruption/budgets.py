@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import Condition, LabelSelector
@@ -22,8 +22,7 @@ DELETION_TIMEOUT: Final = 120.0
 _ALLOWED: Final = "DisruptionAllowed"
 
 
-@dataclass(slots=True)
-class Counted:
+class Counted(Struct):
     """Pods of a budget."""
 
     healthy: int = 0

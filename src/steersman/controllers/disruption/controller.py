@@ -32,7 +32,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
-from steersman.machinery.values.conditions import find_condition
+from steersman.machinery.values.conditions import find_condition, with_condition
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
@@ -200,10 +200,8 @@ class DisruptionController(Controller[Subject]):
         if wait > 0:
             self.queue.add_after(key, wait)
             return
-        cleared = PodCondition(
-            type=_TARGET, status="False", observed_generation=pod.metadata.generation, last_transition_time=times.now()
-        )
-        conditions = [cleared if each.type == _TARGET else each for each in pod.status.conditions]
+        cleared = PodCondition(type=_TARGET, status="False", observed_generation=pod.metadata.generation)
+        conditions = with_condition(pod.status.conditions, cleared)
         replace = msgspec.structs.replace
         await self.client.update_status(PODS, replace(pod, status=replace(pod.status, conditions=conditions)))
 

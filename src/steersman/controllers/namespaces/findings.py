@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import NamespaceCondition
 from steersman.client.api_resource import APIResource
@@ -27,16 +28,14 @@ _GOOD: Final = (
 """The conditions, and what they say when nothing is wrong."""
 
 
-@dataclass(slots=True)
-class Left:
+class Left(Struct):
     """The objects of one resource."""
 
     number: int = 0
     finalizers: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """What is left of a namespace, and why."""
 
     estimate: int = 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, ObjectReference, Pod, Service
 from steersman.api.meta.v1 import ObjectMeta
@@ -31,8 +31,7 @@ OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 
 
-@dataclass(slots=True)
-class _Listed:
+class _Listed(Struct):
     """Addresses that offer the same ports, in order."""
 
     ready: list[AddressKey] = field(default_factory=list)

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, Service
 from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointSlice
@@ -42,8 +42,7 @@ _Place = tuple[str, Ports]
 _services_of: Final = partial(services_of_slice, MANAGER)
 
 
-@dataclass(slots=True)
-class Mirrored:
+class Mirrored(Struct):
     """What Endpoints come to: endpoints by families and ports, and how many addresses are in none."""
 
     endpoints: dict[_Place, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)

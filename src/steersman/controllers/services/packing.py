@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Service
 from steersman.api.discovery.v1 import Endpoint, EndpointSlice
@@ -29,8 +29,7 @@ MOST: Final = 100
 _RESERVED: Final = (SERVICE_NAME, MANAGED_BY, HEADLESS)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """What is to be written of the slices of one family."""
 
     create: list[EndpointSlice] = field(default_factory=list)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
@@ -24,8 +25,7 @@ class AddressKey(NamedTuple):
     uid: str
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Addresses that offer the same ports, in order; none is both ready and not."""
 
     ports: Iterable[Port]
@@ -33,8 +33,7 @@ class Group:
     not_ready: Sequence[AddressKey]
 
 
-@dataclass(slots=True)
-class Subset:
+class Subset(Struct):
     """A subset of Endpoints, its addresses in order."""
 
     ports: list[Port]

@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node
 from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice, ForZone
@@ -46,8 +45,7 @@ class _NoHints(Exception):
     """Hints cannot be given; the text says why."""
 
 
-@dataclass(slots=True)
-class ZoneShares:
+class ZoneShares(Struct):
     """The shares of zones in all processors, and which Services have been given hints by them."""
 
     shares: dict[str, float] = field(default_factory=dict)

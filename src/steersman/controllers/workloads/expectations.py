@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 K = TypeVar("K", bound=Hashable)
 
@@ -13,8 +14,7 @@ TIMEOUT: Final = 300.0
 """Seconds after which nothing is expected any more."""
 
 
-@dataclass(slots=True)
-class _Expected:
+class _Expected(Struct):
     at: float
     creations: int = 0
     deletions: set[str] = field(default_factory=set)

@@ -11,7 +11,7 @@ from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics,
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.trail import Auditor
 from steersman.controlplane.admission import admission_chain
-from steersman.controlplane.auditing import auditor
+from steersman.controlplane.audit_options import is_audited
 from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
@@ -62,11 +62,15 @@ class Audit(Part):
     common: Common
     flags: GivenFlags
     ways: Ways
-    auditor: Auditor | None = offered()
+    auditor: Auditor | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
         common, worker = self.common, self.embedding.worker
         metrics, lock = AuditMetrics(common.registry), None if worker is None else worker.lock
+        if not is_audited(self.options):
+            return
+        from steersman.controlplane.auditing import auditor  # which most servers never need
+
         rules = self.flags.audit_rules
         self.auditor = auditor(self.options, rules, metrics, common.executor, self.ways.egress, lock)
         if self.auditor is not None:

@@ -14,7 +14,7 @@ from steersman.audit.policy import Rules
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import check_port, public_address, service_ranges
 from steersman.controlplane.admission import admission_configuration
-from steersman.controlplane.auditing import audit_rules
+from steersman.controlplane.audit_options import is_audited
 from steersman.controlplane.controllers import check_own
 from steersman.controlplane.given_files import check_kubelet_files, check_proxy_client, check_serving_files
 from steersman.controlplane.option_ties import check_families
@@ -47,6 +47,8 @@ class Embedding(Struct, frozen=True):
     kubelets: Nearby | None = None
     observe: Observe | None = None
     worker: Worker | None = None
+    owns_process: bool = False
+    """Whether the process is the control plane's alone, and may have children."""
 
 
 class Common(Part):
@@ -94,7 +96,7 @@ class GivenFlags(Part):
     service_ranges: tuple[IPv4Network | IPv6Network, ...] = offered()
     host: str = offered()
     """Address by which other hosts reach this one."""
-    audit_rules: Rules | None = offered()
+    audit_rules: Rules | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
         options = self.options
@@ -109,7 +111,10 @@ class GivenFlags(Part):
         self.service_ranges = service_ranges(options)
         self.host = public_address(options)
         check_families(options, self.service_ranges, self.host)
-        self.audit_rules = audit_rules(options)
+        if is_audited(options):
+            from steersman.controlplane.auditing import audit_rules  # which most servers never need
+
+            self.audit_rules = audit_rules(options)
         admission_configuration(options)
         check_serving_files(options)
 

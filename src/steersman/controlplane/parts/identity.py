@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
@@ -14,14 +17,18 @@ from steersman.controlplane.authenticators import (
     token_keys,
 )
 from steersman.controlplane.authorizers import AuthorizerChain
-from steersman.controlplane.data_folder import certificate_files
+from steersman.controlplane.data_folder import any_keys, certificate_files, make_data_folder
+from steersman.controlplane.given_files import service_account_keys
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, GivenFlags, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
+from steersman.work.forked import Forked, may_fork
 from steersman.work.parts import Part, offered
+
+logger = logging.getLogger(__name__)
 
 
 class TokenFiles(Part):
@@ -36,15 +43,50 @@ class TokenFiles(Part):
         self.configured = configured_tokens(self.options, self.common.registry, ending, self.ways.egress)
 
 
+class FirstKeys(Part):
+    """The keys and certificates of an empty data folder, which a child process makes while other parts start: what
+    makes them takes 12 MiB, and a server that has them does without. Where that cannot be, other parts make them."""
+
+    options: Options
+    embedding: Embedding
+    flags: GivenFlags
+    child: Forked | None = None
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        if not self.embedding.owns_process or "cryptography" in sys.modules or not may_fork():
+            return
+        make_data_folder(self.options)
+        if any_keys(self.options.data_dir):
+            return
+        try:
+            self.child = Forked(self._make)
+        except OSError as error:
+            logger.info("keys are made by the server itself, as it can have no child: %s", error.strerror)
+            return
+        ending.callback(self.child.end)
+
+    def _make(self) -> None:
+        certificate_files(self.options, *hosts_of(self.options, self.flags))
+        if not (self.options.service_account_signing_endpoint or self.options.service_account_signing_key_file):
+            service_account_keys(self.options)
+
+    async def made(self) -> None:
+        """Return once the child has ended, or at once if there is none."""
+        if self.child is not None:
+            await self.child.ended()
+
+
 class SigningKeys(Part):
-    """The keys of service account tokens; they are made in a thread while other parts start."""
+    """The keys of service account tokens; they are read or made in a thread while other parts start."""
 
     options: Options
     common: Common
+    first: FirstKeys | None
     keys: TokenKeys = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        self.keys = await token_keys(self.options, self.common.registry, ending)
+        before = None if self.first is None else self.first.made
+        self.keys = await token_keys(self.options, self.common.registry, ending, before)
 
 
 class Certificates(Part):
@@ -52,12 +94,21 @@ class Certificates(Part):
 
     options: Options
     flags: GivenFlags
+    first: FirstKeys | None
     files: CertificateFiles = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        more = (LOOPBACK_NAME,) if self.options.tls_cert_file else ()
-        service = str(self.flags.service_ranges[0][1])
-        self.files = certificate_files(self.options, self.flags.host, service, *more)
+        if self.first is not None:
+            await self.first.made()
+        self.files = certificate_files(self.options, *hosts_of(self.options, self.flags))
+
+
+def hosts_of(options: Options, flags: GivenFlags) -> Iterator[str]:
+    """Yield the names and addresses that the serving certificate has."""
+    yield flags.host
+    yield str(flags.service_ranges[0][1])
+    if options.tls_cert_file:
+        yield LOOPBACK_NAME
 
 
 class Tokens(Part):

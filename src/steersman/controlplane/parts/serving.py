@@ -29,7 +29,6 @@ from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
-from steersman.storage.arrivals import Arrivals
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
@@ -200,6 +199,8 @@ class OtherWriters(Part):
         if self.embedding.worker is not None:
             self.embedding.worker.install(server, storage, behind)
         if storage.has_other_servers:
+            from steersman.storage.arrivals import Arrivals  # which most servers never need
+
             sole = None if clusters is None else clusters.sole_server()
             is_alone = (lambda: False) if sole is None else (lambda: sole.is_alone)
             arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from steersman.controlplane.cache_checks import CacheChecks
 from steersman.controlplane.data_folder import encryption_of, etcd_clusters, fill, make_data_folder, open_storage
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.basis import Common, Embedding
-from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.storage.interface import Storage
 from steersman.work.parts import Part, offered
@@ -80,6 +78,8 @@ class StoredVersions(Part):
     async def start(self, ending: AsyncExitStack) -> None:
         storage = self.opened.storage
         if storage.has_other_servers:
+            from steersman.controlplane.stored_versions.rewriting import agreement_on  # which most servers never need
+
             self.agreement = agreement_on(storage, self.objects.stores)
             await self.agreement.join()
             ending.push_async_callback(self.agreement.leave)
@@ -103,6 +103,8 @@ class CacheConsistency(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         if self.opened.clusters is not None:
+            from steersman.controlplane.cache_checks import CacheChecks  # which most servers never need
+
             checks = CacheChecks(self.objects.stores, self.opened.clusters.keys_of)
             ending.push_async_callback(checks.periodic.stop)
             checks.periodic.start()

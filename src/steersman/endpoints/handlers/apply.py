@@ -86,7 +86,10 @@ class Configuration:
         options, scope = write.options, write.scope
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, kind, force=force, defaults=defaults)
-        if sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields) > MUCH_TO_APPLY:
+        owned = 0
+        for each in live.metadata.managed_fields:
+            owned += len(each.fields_v1 or b"")
+        if owned > MUCH_TO_APPLY:
             mark_large()
         result: tuple[Any, bool] = await scope.run(work)
         if self.duplicates:
@@ -155,7 +158,8 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     Raises StatusError 406, 400 for a body that does not complete, 413, 422, 429.
     """
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
-    await write.record_patch()
+    if request.audit is not None:
+        await offload(request.audit.patch, write.data)
     configuration = Configuration(write)
     await offload(configuration.read, write.data)
     return configuration

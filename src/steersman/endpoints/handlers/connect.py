@@ -20,7 +20,7 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
 
     Raises StatusError 400 on a dry run, and what admission refuses.
     """
-    ctx = scope.context(request)
+    ctx = request.context()
     if subresource.name != "log":  # to read a log is a GET for upstream, and no connection
         if "dryRun" in request.query:
             raise bad_request("dryRun is not supported")

@@ -46,7 +46,7 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     """Deletes the object, or marks it as going; answers with a Status, or the object where that is the custom."""
     wanted = representation(scope, request)
     options = await read_delete_options(scope, request)
-    ctx = scope.context(request, dry_run=bool(options.dry_run))
+    ctx = request.context(dry_run=bool(options.dry_run))
     check = check_delete(scope, request, ctx, options)
     item, gone = await scope.storage.delete(ctx, request.action.name, options, check)
     code = 202 if not gone and options.orphan_dependents is False else 200

@@ -18,7 +18,7 @@ async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     delete_options = await read_delete_options(scope, request)
-    ctx = scope.context(request, dry_run=bool(delete_options.dry_run))
+    ctx = request.context(dry_run=bool(delete_options.dry_run))
     check = check_delete(scope, request, ctx, delete_options)
     listing = await scope.storage.delete_collection(ctx, delete_options, options, check)
     return await list_response(scope, request, listing, wanted)

@@ -19,5 +19,5 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
         # without the calls of `offload_if` where there is nothing to offload: reads from a cache are many
         long = request.has_long_query
         version = (await offload_if(True, get_options, request) if long else get_options(request)).resource_version
-    item = await scope.storage.get(scope.context(request), request.action.name, version)
+    item = await scope.storage.get(request.context(), request.action.name, version)
     return await item_response(scope, request, item, wanted)

@@ -18,5 +18,5 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
-    listing = await scope.storage.list(scope.context(request), options)
+    listing = await scope.storage.list(request.context(), options)
     return await list_response(scope, request, listing, wanted)

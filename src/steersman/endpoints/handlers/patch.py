@@ -29,7 +29,8 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     if scope.kind.go_type is not None:  # upstream's router looks at it before it looks at Accept
         patch_media_type(scope, request)
     write = await parse(scope, request, patch_media_type, patch_options)
-    await write.record_patch()
+    if request.audit is not None:
+        await offload(request.audit.patch, write.data)
 
     async def prepare(old: Any | None) -> Any:
         if old is None:

@@ -42,7 +42,7 @@ async def get_view(scope: Scope[Getter], subresource: Subresource, request: Requ
     """The view of the object."""
     wanted = representation(scope, request)
     options = await offload_if(request.has_long_query, get_options, request)
-    item = await scope.storage.get(scope.context(request), request.action.name, options.resource_version)
+    item = await scope.storage.get(request.context(), request.action.name, options.resource_version)
     return await _answer(scope, subresource, request, item, wanted)
 
 
@@ -72,7 +72,8 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
     if is_apply(request):
         return await apply_view(scope, subresource, request)
     write = await parse(scope, request, patch_media_type, patch_options)
-    await write.record_patch()
+    if request.audit is not None:
+        await offload(request.audit.patch, write.data)
     kind = _kind(subresource)
 
     async def changed(old: Any) -> Any:

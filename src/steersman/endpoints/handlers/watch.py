@@ -74,7 +74,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     initialized = request.initialized
     stream = kind(scope, options, wanted, including, float(seconds or 0), labels, initialized)
     try:
-        stream.begin(await watcher.watch(scope.context(request), options, stream))
+        stream.begin(await watcher.watch(request.context(), options, stream))
     except StatusError as error:
         if not _is_told_in_stream(error):
             raise

@@ -11,6 +11,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.validation.resource_names import is_huge_page_resource
+from steersman.machinery.values.conditions import find_condition
 from steersman.machinery.values.quantity import Quantity, QuantityError, nanos, parse
 
 AnyContainer = core.Container | core.EphemeralContainer
@@ -175,10 +176,8 @@ def has_pod_level_resources(spec: core.PodSpec) -> bool:
 
 
 def _is_resize_infeasible(pod: core.Pod) -> bool:
-    for condition in pod.status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+    pending = find_condition(pod.status.conditions, "PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"
 
 
 def _override(total: Amounts, resources: dict[str, str]) -> None:

@@ -7,7 +7,6 @@ at changes of the clock too, and how errors are worded, which clients see, is as
 from __future__ import annotations
 
 import re
-import zoneinfo
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
@@ -209,9 +208,11 @@ def _zone_exists(name: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _is_in_database(name: str) -> bool:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # which few schedules need
+
     try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
 
@@ -228,7 +229,9 @@ def _zone_of(text: str) -> tuple[tzinfo, str]:
         return UTC, trim_space(schedule)
     if not _zone_exists(name):
         raise ScheduleError(f"provided bad location {name}: unknown time zone {name}")
-    return zoneinfo.ZoneInfo(name), trim_space(schedule)
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name), trim_space(schedule)
 
 
 def _every(text: str) -> Every:

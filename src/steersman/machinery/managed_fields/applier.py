@@ -51,15 +51,15 @@ class Applied(Struct, frozen=True):
     entries: list[ManagedFieldsEntry]
 
 
-class Applier(Struct, frozen=True):
+class Applier:
     """Applies to one resource, or to one of its subresources, in one version."""
 
-    fields: FieldManager
+    __slots__ = ("fields", "kind")
 
-    @property
-    def kind(self) -> GroupVersionKind:
-        """What patches must be of."""
-        return self.fields.kind.gvk
+    def __init__(self, fields: FieldManager) -> None:
+        self.fields = fields
+        self.kind: GroupVersionKind = fields.kind.gvk
+        """The kind that patches must be of."""
 
     def apply(self, live: Any, patch: Plain, manager: str, time: str, *, force: bool = False) -> Applied:
         """Applies `patch` to `live`, which is an empty object of the kind to create one.

@@ -98,8 +98,11 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
     small, large = (a, b) if len(a) < len(b) else (b, a)
     for key in small:
         if key in large and key != SELF:
-            node = a[key]
-            rest = _difference_nodes(node, b[key])
+            node, other = a[key], b[key]
+            if node:
+                rest = _difference_nodes(node, other)
+            else:
+                rest = None if not other or SELF in other else node
             if rest is not node:
                 if changed is None:
                     changed = dict(a)
@@ -111,9 +114,7 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def _difference_nodes(a: Node, b: Node) -> Node | None:
-    """What is left of a node; None if nothing is."""
-    if not a:
-        return None if is_member(b) else a
+    """What is left of a node with children; None if nothing is."""
     rest = difference(a, b)
     if SELF not in a:
         return rest or None

@@ -6,6 +6,7 @@ Follows k8s.io/apimachinery `util/managedfields/internal` (managedfields.go, cap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Final, NamedTuple
 
 import msgspec
@@ -126,7 +127,7 @@ def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
 
 def encode_managers(managers: Managers) -> list[ManagedFieldsEntry]:
     """The entries of some managers, in order."""
-    return in_order_of_entries([_entry(key, managed) for key, managed in managers.items()])
+    return in_order_of_entries(list(starmap(_entry, managers.items())))
 
 
 def in_order_of_entries(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:

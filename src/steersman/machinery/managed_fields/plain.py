@@ -33,19 +33,13 @@ plain_value: Final[Callable[[Any], Any]] = partial(msgspec.to_builtins, enc_hook
 def plain_object(obj: Any) -> Plain:
     """An object as data, without its managedFields."""
     if isinstance(obj, msgspec.Struct):
-        return _plain_struct(obj)
+        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        if metadata.managed_fields:  # whose sets would be decoded for nothing
+            obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
     plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
-    return plain
-
-
-def _plain_struct(obj: Any) -> Plain:
-    metadata = obj.metadata
-    if metadata.managed_fields:  # whose sets would be decoded for nothing
-        obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
-    plain: Plain = plain_value(obj)
     return plain
 
 

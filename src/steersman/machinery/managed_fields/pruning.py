@@ -6,7 +6,8 @@ Follows structured-merge-diff `merge.Updater.prune`. Every step is done in the v
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from .field_set import FieldSet, difference, intersection, union, union_of
 from .managers import Managed, Managers
@@ -45,9 +46,12 @@ def prune(
     return pruned if back is None else back[1]
 
 
+_version: Final = attrgetter("api_version")
+
+
 def are_all_in(api_version: str, *managers: Managed) -> bool:
-    """Whether all of them wrote in one version."""
-    return all(each.api_version == api_version for each in managers)
+    """Return True if all managers wrote in one version."""
+    return {api_version}.issuperset(map(_version, managers))
 
 
 def _named(schema: Schema, value: Plain) -> FieldSet:

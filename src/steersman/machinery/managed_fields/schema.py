@@ -140,7 +140,11 @@ class MapType:
         out = dict(node)
         for name, element, child, is_open in inner:
             item = value[name]
-            found = child.fields(item, member=is_open)
+            kind = child.kind
+            if kind.__class__ is MapType and item.__class__ is dict:
+                found = kind.fields(item, member=is_open)
+            else:
+                found = child.fields(item, member=is_open)
             if found:
                 out[element] = found
             elif found is None and not (is_open or item is None or item == {}):

@@ -383,6 +383,11 @@ def is_valid_port_name(value: str) -> list[str]:
     return errors
 
 
+def is_valid_port_number_or_name(port: int | str) -> list[str]:
+    """A port given as a number, or by its name."""
+    return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
+
+
 def is_valid_percent(value: str) -> list[str]:
     """A percentage such as `25%`."""
     return [] if _is_percent(value) else [_PERCENT_ERROR]

@@ -1,11 +1,15 @@
-"""Rules for single values that many kinds have: formats, names, and enumerations."""
+"""Rules for single values that many kinds have: formats, names, enumerations, ranges, and what may not change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain, is_qualified_name
+
+FIELD_IMMUTABLE: Final = "field is immutable"
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 V = TypeVar("V")
 
@@ -20,6 +24,21 @@ def validate_name(check: Callable[[str, bool], list[str]], name: str, path: Path
     """Validate the name of another object by the rule for names of its kind."""
     messages = check(name, False)
     return [invalid(path, name, message) for message in messages] if messages else ()
+
+
+def validate_dns1123_label(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a DNS label."""
+    return validate_with(is_dns1123_label, value, path)
+
+
+def validate_dns1123_subdomain(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a DNS subdomain."""
+    return validate_with(is_dns1123_subdomain, value, path)
+
+
+def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
+    """Validate a name that may have a domain before it."""
+    return validate_with(is_qualified_name, value, path)
 
 
 def validate_required(check: Callable[[V], Iterable[str]], value: V, path: Path) -> Iterable[FieldError]:
@@ -40,3 +59,19 @@ def validate_supported(value: Any, supported: Collection[Any], path: Path) -> It
 def validate_choice(value: Any, supported: Collection[Any], path: Path) -> Iterable[FieldError]:
     """Validate a value of an enumeration that must be given."""
     return validate_supported(value, supported, path) if value else (required(path),)
+
+
+def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
+    """Validate a number that may not be below 0."""
+    return (invalid(path, value, NOT_NEGATIVE),) if value < 0 else ()
+
+
+def validate_immutable(new: Any, old: Any, path: Path) -> Iterable[FieldError]:
+    """Validate a field that an update may not change; an empty list or map is the same as none."""
+    if new == old or (_is_empty(new) and _is_empty(old)):
+        return ()
+    return (invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE),)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple | dict) and not value)

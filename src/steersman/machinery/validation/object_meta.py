@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, quote
@@ -24,6 +24,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     total_length,
 )
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_qualified_name
 from steersman.machinery.validation.managed_fields import validate_managed_fields
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.work.threads import paced
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 TOTAL_ANNOTATION_SIZE_LIMIT: Final = 256 * 1024
 """What all keys and values of an object's annotations may hold together, in bytes."""
 
-FIELD_IMMUTABLE: Final = "field is immutable"
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 FINALIZER_ORPHAN: Final = "orphan"
 FINALIZER_FOREGROUND: Final = "foregroundDeletion"
 
@@ -170,22 +169,6 @@ def validate_object_meta_update(
         yield from validate_managed_fields(new.managed_fields, path / "managedFields")
 
 
-def validate_immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
-    """A field that an update may not change; an empty list or map is the same as none."""
-    if new != old and not (_is_empty(new) and _is_empty(old)):
-        yield field.invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, list | tuple | dict) and not value)
-
-
-def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
-    """A number that may not be below 0."""
-    if value < 0:
-        yield field.invalid(path, value, NOT_NEGATIVE)
-
-
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Annotations: the keys' format, in any case, and the size of all of them."""
     if not are_known_qualified_names(annotations):
@@ -234,16 +217,10 @@ def _version(api_version: str) -> str:
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
 
-def validate_finalizer_name(finalizer: str, path: Path) -> Iterator[FieldError]:
-    """A finalizer's format; that it is qualified is for each kind's own rules."""
-    for message in is_qualified_name(finalizer):
-        yield field.invalid(path, finalizer, message)
-
-
 def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     """Finalizers: their formats, and not both kinds of cascading deletion."""
     for finalizer in paced(finalizers):
-        yield from validate_finalizer_name(finalizer, path)
+        yield from validate_qualified_name(finalizer, path)
     if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
         text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"
         yield field.invalid(path, list(finalizers), text)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.machinery.validation.leaves import validate_qualified_name
 from steersman.work.threads import paced
 
 if TYPE_CHECKING:
@@ -32,10 +33,8 @@ class LabelSelectorOptions(Struct, frozen=True):
 STRICT: Final = LabelSelectorOptions()
 
 
-def validate_label_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A label's key."""
-    for message in is_qualified_name(name):
-        yield field.invalid(path, name, message)
+validate_label_name: Final = validate_qualified_name
+"""Validates a label's key."""
 
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:

@@ -35,7 +35,7 @@ _FIELDS: Final = hpack.field("content-type", "application/grpc") + hpack.field("
 
 
 class Code(IntEnum):
-    """How a call has ended (google.golang.org/grpc `codes`)."""
+    """Code of the end of a call (google.golang.org/grpc `codes`)."""
 
     OK = 0
     CANCELED = 1
@@ -72,12 +72,15 @@ _OF_HTTP: Final = {
     503: Code.UNAVAILABLE,
     504: Code.UNAVAILABLE,
 }
-"""What a status of HTTP means that comes without one of gRPC."""
+"""Codes for a status of HTTP that comes without one of gRPC."""
 
 
 class CallError(Exception):
-    """A call that failed. `is_unsent` says that the other side has done nothing for it, `lost` how its stream ended
-    if that was without a status."""
+    """A call that failed.
+
+    `is_unsent` is True if the other side has done nothing for it; `lost` is the end of its stream if that came without
+    a status.
+    """
 
     def __init__(self, code: Code, details: str, *, is_unsent: bool = False, lost: BadAnswer | None = None) -> None:
         super().__init__(f"rpc error: code = {code.text} desc = {details}")
@@ -167,7 +170,7 @@ class _Ending(ClientStream):
         raise NotImplementedError
 
     def outcome(self) -> CallError | None:
-        """What the other side has said of the end."""
+        """Return the error that the other side has ended the call with, None for a good end."""
         status = text_of(self._trailers.get(b"grpc-status", b""))
         if not is_digits(status):
             code = Code.UNKNOWN if self.status == _OK else _OF_HTTP.get(self.status, Code.UNKNOWN)

@@ -34,11 +34,11 @@ _OF_RESETS: Final[dict[int, Code]] = {
     ErrorCode.ENHANCE_YOUR_CALM: Code.RESOURCE_EXHAUSTED,
     ErrorCode.INADEQUATE_SECURITY: Code.PERMISSION_DENIED,
 }
-"""What grpc-go makes of a stream that the other side has reset; others are `Internal`."""
+"""Codes that grpc-go gives to streams which the other side has reset, by error code; others are `Internal`."""
 _EXCEEDED: Final = "context deadline exceeded"
 
 Observe = Callable[[str, str, float], None]
-"""Is told of each call: its method, the code of its end (`OK`, `DeadlineExceeded`), the seconds it took."""
+"""Callback for the end of each call: its method, its code (`OK`, `DeadlineExceeded`), and the seconds it took."""
 
 
 def _ignore(_method: str, _code: str, _seconds: float) -> None:
@@ -57,7 +57,7 @@ class UnixChannel:
         self._connection: Http2Connection | None = None
         self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_askers=False)
         self.failure: Exception | None = None
-        """What went wrong when the server was last tried, None if that was well or has not been."""
+        """Error of the last attempt to reach the server, None if that succeeded or there was none."""
 
     async def call(self, method: str, message: bytes, *, timeout: float) -> bytes:
         """Return the answer of a method (`/v2.KeyManagementService/Status`).

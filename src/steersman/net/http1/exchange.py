@@ -193,8 +193,7 @@ class Http1Exchange(OutgoingAnswer):
                 self.connection.out.extend(pieces)
                 self.connection.finish(self)
             else:
-                self.pending.extend(piece for piece in pieces if piece)
-                self.buffered = size
+                self.keep((piece for piece in pieces if piece), size)
         elif pushed is not None:
             self._sink = pushed
             self.connection.sends_stream()
@@ -296,8 +295,7 @@ class Http1Exchange(OutgoingAnswer):
         self.connection.finish(self)
 
     def _hold(self, *pieces: bytes) -> None:
-        self.pending.extend(pieces)
-        self.buffered += sum(map(len, pieces))
+        self.keep(pieces, sum(map(len, pieces)))
         self.connection.schedule()
 
     def abort(self) -> None:

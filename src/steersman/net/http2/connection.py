@@ -1,4 +1,4 @@
-"""HTTP/2 connections (RFC 9113) of a server: requests that come, and what becomes of them."""
+"""HTTP/2 connections (RFC 9113) of a server: requests, their handlers, and the end of a connection."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MAX_REMEMBERED_RESETS: Final = 1000
 _REST_OF_BODY: Final = 0.02
 """Seconds that a client has for the rest of a body after the whole response, before its stream is reset."""
 _LAST_PING: Final = b"last one"
-"""What its acknowledgement tells: the client has read all that was sent before, GOAWAY too."""
+"""Payload of a PING whose acknowledgement tells that the client has read all that was sent before, GOAWAY too."""
 _TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Http2Connection(Http2Output):
-    """One connection: starts handlers in the turns that it has, keeps streams, and ends in an orderly way."""
+    """One connection, which starts handlers in the turns that it has, keeps streams, and ends in an orderly way."""
 
     __slots__ = (
         "_answered_early",
@@ -135,7 +135,10 @@ class Http2Connection(Http2Output):
         """Works on frames as long as this connection may in this turn of the loop."""
         self.scheduled = True  # what is written in here leaves with the flush below
         try:
-            self._read(data)
+            if self._preface_seen:
+                self._parse(data)
+            else:
+                self._read_preface(data)
         except ConnectionFault as fault:
             self._fail(fault.code, fault.reason)
         if self._new:
@@ -156,7 +159,7 @@ class Http2Connection(Http2Output):
                     return
 
     def _keeps_enough(self) -> bool:
-        """Whether as much of complete answers as may waits for the client to read it."""
+        """Return True if as much of complete answers as may waits for the client to read it."""
         kept = free = 0
         for stream in self.leaving:
             kept += stream.buffered
@@ -230,7 +233,8 @@ class Http2Connection(Http2Output):
         if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
             self._later = True
             self.core.turns.later(self)
-        self.give_back(stream.close(reason))
+        if unread := stream.close(reason):
+            self.give_back(unread)
         if not self.streams:
             self._idle_since = self.core.loop.time()
             if self.piece != BATCH:
@@ -273,19 +277,17 @@ class Http2Connection(Http2Output):
             self.out.append(frames.headers(stream.id, block, 0, self.max_frame))
             self.schedule()
 
-    # What frames bring
+    # Contents of frames
 
-    def _read(self, data: bytes) -> None:
-        at = 0
-        if not self._preface_seen:
-            if len(data) < len(frames.PREFACE) and frames.PREFACE.startswith(data):
-                self._partial = data
-                return
-            if not data.startswith(frames.PREFACE):
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "bad preface")
-            self._preface_seen = True
-            at = len(frames.PREFACE)
-        self._parse(data, at)
+    def _read_preface(self, data: bytes) -> None:
+        preface = frames.PREFACE
+        if len(data) < len(preface) and preface.startswith(data):
+            self._partial = data
+            return
+        if not data.startswith(preface):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "bad preface")
+        self._preface_seen = True
+        self._parse(data, len(preface))
 
     def stops(self) -> bool:
         if not self.core.turns.over():
@@ -386,9 +388,9 @@ class Http2Connection(Http2Output):
         self._new.append(stream)
 
     def _check_room(self, stream_id: int) -> None:
-        """Whether one more request may be open: before its head is read, but after the table has its fields.
+        """Raise StreamFault if no more requests may be open.
 
-        Raises StreamFault.
+        This is asked before the head of a request is read, but after the table has its fields.
         """
         most = self._limits.max_streams
         if len(self.streams) >= most or self._handlers >= 2 * most:

@@ -10,7 +10,7 @@ from steersman.net.http2.frames import ConnectionFault, ErrorCode
 FEW: Final = (2000, 200)
 """Frames at once, and frames a second after that: control frames, and resets."""
 MANY: Final = (50_000, 20_000)
-"""The same for WINDOW_UPDATE: a server may send two for each piece that it reads."""
+"""WINDOW_UPDATE frames at once, and a second after that: a server may send two for each piece that it reads."""
 
 
 class FrameBudget:

@@ -15,17 +15,10 @@ class ReceiveWindow:
 
     def __init__(self, size: int, step: int) -> None:
         self.left = size
-        """Bytes that the other side may still send."""
+        """Bytes that the other side may still send: who takes some counts them off."""
         self.unannounced = 0
         """Bytes that have been read and that no WINDOW_UPDATE has announced."""
         self._step = step
-
-    def take(self, size: int) -> bool:
-        """Count `size` bytes that have come; return False if they are more than may come."""
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
 
     def give_back(self, size: int) -> int:
         """Count `size` bytes that have been read; return the increment to announce now, 0 for none."""

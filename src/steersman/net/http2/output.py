@@ -15,7 +15,7 @@ _MAX_CONTROL_WHILE_BLOCKED: Final = 1 << 20
 
 
 class Http2Output(Receiver, Receiving[Http2Stream]):
-    """Collects in `out` what streams send; what cannot leave yet waits in the streams."""
+    """Writer of frames: what streams send is collected in `out`, and what cannot leave yet waits in the streams."""
 
     __slots__ = ("_blocked_bytes", "_stalled", "leaving", "ready")
 

@@ -1,7 +1,7 @@
-"""The receiving half of an HTTP/2 connection (RFC 9113), whichever side this is: frames, windows, and bounds on both.
+"""The receiving half of an HTTP/2 connection (RFC 9113), of a server or a client: frames, windows, and bounds on both.
 
-A frame, a header block, the frames that carry nothing and the bytes that nobody reads are bounded. What is special about
-a server or a client is in the methods that raise NotImplementedError here.
+A frame, a header block, the frames that carry nothing and the bytes that nobody reads are bounded. A server and a
+client implement the methods that raise NotImplementedError here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _OpenBlock(NamedTuple):
 
 
 class Receiving(Generic[S]):
-    """Takes frames and keeps account of both windows; see the module."""
+    """Reader of frames, which keeps account of both windows; see the module."""
 
     header_too_large: ClassVar[str]
     """Text of the error of a header block over the limit."""
@@ -93,7 +93,7 @@ class Receiving(Generic[S]):
             self.out.append(frames.window_update(stream.id, increment))
             self.schedule()
 
-    # What is special about a server or a client
+    # Hooks of a server or a client
 
     def schedule(self) -> None:
         """Have what is in `out` written soon."""
@@ -180,8 +180,9 @@ class Receiving(Generic[S]):
         size = len(payload)
         if not stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on stream 0")
-        if not self.recv.take(size):
+        if size > self.recv.left:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window exceeded")
+        self.recv.left -= size
         data = frames.unpadded(flags, payload)
         ends = bool(flags & frames.END_STREAM)
         stream = self.streams.get(stream_id)
@@ -193,9 +194,10 @@ class Receiving(Generic[S]):
             if stream is None and self.ignores_data(stream_id, ends=ends):
                 return
             raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
-        if not stream.recv.take(size):
+        if size > stream.recv.left:
             self.give_back(size)
             raise StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "stream window exceeded")
+        stream.recv.left -= size
         if not data and not ends:
             self._control.spend()
         self.take_data(stream, data, size, ends=ends)

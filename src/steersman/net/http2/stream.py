@@ -128,7 +128,7 @@ class Http2Stream(OutgoingAnswer):
             connection.shut_down()
 
     def _fits(self, size: int) -> bool:
-        """Whether a body of this size can leave at once, in one frame."""
+        """Return True if a body of this size can leave at once, in one frame."""
         connection = self.connection
         return (
             0 < size <= self.window
@@ -194,8 +194,7 @@ class Http2Stream(OutgoingAnswer):
             self.ended = True
             self.connection.half_closed(self)
             return
-        self.pending.extend(piece for piece in pieces if piece)
-        self.buffered += size
+        self.keep((piece for piece in pieces if piece), size)
         self.ended = True
         self._leaves()
         if not self.queued:
@@ -219,8 +218,7 @@ class Http2Stream(OutgoingAnswer):
             or size > connection.max_frame
             or connection.blocked
         ):
-            self.pending.append(data)
-            self.buffered += size
+            self.keep((data,), size)
             if not self.queued:
                 self._queue()
             return
@@ -264,7 +262,7 @@ class Http2Stream(OutgoingAnswer):
         connection = self.connection
         connection.leaving[self] = connection.core.loop.time()
 
-    # What the connection's round calls
+    # Sending in turn
 
     def take(self, out: list[bytes], room: int, max_frame: int) -> int:
         """Appends the next frame of at most `room` bytes of body to `out`; tells how many bytes of body it has.
@@ -287,9 +285,9 @@ class Http2Stream(OutgoingAnswer):
 
     @property
     def drained(self) -> bool:
-        """Whether nothing waits to be sent."""
+        """True if nothing waits to be sent."""
         return not self.pending and not self._head
 
     def sendable(self, connection_window: int) -> bool:
-        """Whether a frame of this stream can leave now, as far as flow control goes."""
+        """Return True if a frame of this stream can leave now, as far as flow control goes."""
         return bool(self._head) or not self.pending or (self.window > 0 and connection_window > 0)

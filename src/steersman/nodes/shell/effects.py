@@ -11,8 +11,10 @@ import posixpath
 import stat
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 MOST_BUFFERED: Final = 1 << 20
 """Bytes that go from one command to the next, or into a variable."""
@@ -180,8 +182,7 @@ class Unshared:
         pass
 
 
-@dataclass(slots=True)
-class World:
+class World(Struct):
     """Surroundings of a command: variables, files, time, and what is left of its bounds."""
 
     hostname: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Options:
+class Options(Struct):
     """Letters that were given, values of those that take one, and the other arguments."""
 
     flags: set[str] = field(default_factory=set)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Text(Struct, frozen=True):
@@ -45,8 +43,7 @@ class Word(Struct, frozen=True):
     parts: tuple[tuple[Part, bool], ...]
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """`<<NAME`: the lines up to NAME, which are read after the command that names it."""
 
     name: str

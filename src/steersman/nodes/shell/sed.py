@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -43,8 +42,7 @@ class _Address(Struct, frozen=True):
         return is_last if self.is_last else number == self.number
 
 
-@dataclass(slots=True)
-class _Command:
+class _Command(Struct):
     letter: str
     begin: _Address | None = None
     end: _Address | None = None

@@ -10,8 +10,9 @@ import posixpath
 import re
 import tarfile
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import (
@@ -49,16 +50,14 @@ class _Malformed(Exception):
     """What is no archive."""
 
 
-@dataclass(slots=True)
-class _Options:
+class _Options(Struct):
     action: str = ""
     archive: str = "-"
     folder: str = ""
     paths: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(Struct):
     """A file, folder or link of an archive."""
 
     name: str

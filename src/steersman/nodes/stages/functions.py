@@ -12,10 +12,11 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.machinery.codec import yaml
+from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.nodes.simulated_node import GOOD, SimulatedNode
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
-from steersman.nodes.stages.go_template.values import TemplateError, Value, plain, quoted
+from steersman.nodes.stages.go_template.values import TemplateError, Value, plain
 from steersman.nodes.stages.sprig.all import SPRIG
 from steersman.nodes.stages.sprig.checks import by_chance
 
@@ -39,7 +40,7 @@ _STARTED: Final = moment_text(times.moment())
 def _quote(value: Value) -> str:
     """A text in quotes; the JSON of anything else, in quotes."""
     shown = msgspec.json.encode(plain(value)).decode()
-    return shown if shown[:1] == '"' else quoted(shown)
+    return shown if shown[:1] == '"' else quote(shown)
 
 
 def _yaml(value: Value, *indents: Value) -> str:

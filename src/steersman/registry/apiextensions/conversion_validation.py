@@ -43,7 +43,7 @@ def validate_conversion(
         return
     strategy, versions = conversion.strategy, review_versions(conversion)
     config = conversion.webhook.client_config if conversion.webhook is not None else None
-    yield from validate_enum(strategy, STRATEGIES, path / "strategy")
+    yield from validate_choice(strategy, STRATEGIES, path / "strategy")
     here = path / "webhookClientConfig"
     if strategy != WEBHOOK:
         if config is not None:
@@ -56,11 +56,6 @@ def validate_conversion(
     else:
         yield from _validate_client_config(config, here, any_ca_bundle=any_ca_bundle)
     yield from validate_review_versions(versions, path / "conversionReviewVersions", any_version=any_review_version)
-
-
-def validate_enum(value: str, accepted: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """One of some texts, which has to be there."""
-    yield from validate_choice(value, accepted, path)
 
 
 def _validate_client_config(config: WebhookClientConfig, path: Path, *, any_ca_bundle: bool) -> Iterator[FieldError]:

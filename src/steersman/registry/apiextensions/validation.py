@@ -14,9 +14,9 @@ from steersman.api.apiextensions.v1 import (
 )
 from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_many
 from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain
-from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.leaves import validate_choice, validate_immutable
 from steersman.registry.apiextensions.approval import validate_approval
-from steersman.registry.apiextensions.conversion_validation import NONE, validate_conversion, validate_enum
+from steersman.registry.apiextensions.conversion_validation import NONE, validate_conversion
 from steersman.registry.apiextensions.format_warnings import parts
 from steersman.registry.apiextensions.internal import InternalSpec, PlainSchema
 from steersman.registry.apiextensions.names import require_names, validate_names
@@ -118,7 +118,7 @@ class _SpecValidation:
             yield too_many(_SPEC / "versions", len(self._internal.versions), MAX_VERSIONS)
             return
         yield from _validate_group(spec.group, _SPEC / "group")
-        yield from validate_enum(spec.scope, SCOPES, _SPEC / "scope")
+        yield from validate_choice(spec.scope, SCOPES, _SPEC / "scope")
         yield from self._require_schemas()
         yield from self._validate_versions()
         yield from self._count_versions()

@@ -9,11 +9,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import compact, escape_html
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, invalid, required
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.object_meta import (
-    FIELD_IMMUTABLE,
-    name_is_dns_subdomain,
-    validate_nonnegative,
-)
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

@@ -9,7 +9,8 @@ from steersman.api.apps.v1 import DaemonSet, DaemonSetUpdateStrategy, RollingUpd
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_immutable, validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import (
     STRICT,
     LabelSelectorOptions,

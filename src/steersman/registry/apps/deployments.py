@@ -11,12 +11,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
-from steersman.machinery.validation.object_meta import (
-    NOT_NEGATIVE,
-    name_is_dns_subdomain,
-    validate_immutable,
-    validate_nonnegative,
-)
+from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.update_strategy import shown_strategy
 from steersman.registry.pod_template.columns import container_columns, without_annotation
 from steersman.registry.pod_template.defaults import set_pod_template_defaults

@@ -8,7 +8,8 @@ from typing import Final
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_immutable, validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import label_selector_text
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults

@@ -19,8 +19,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_label
-from steersman.machinery.validation.leaves import validate_supported, validate_with
-from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative, validate_supported, validate_with
+from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.apps.update_strategy import shown_strategy
 from steersman.registry.pod_template.columns import container_columns

@@ -16,7 +16,8 @@ from steersman.api.autoscaling.v2 import (
 from steersman.kinds.built_in import built_in
 from steersman.machinery.conversion.autoscaling import ANNOTATIONS, from_v1, to_v1
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.autoscaling.columns import metrics
 from steersman.registry.autoscaling.validation import validate_autoscaler
 from steersman.rest.context import Context

@@ -19,8 +19,7 @@ from steersman.api.autoscaling.v2 import (
 )
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_label, is_path_segment_name
-from steersman.machinery.validation.leaves import validate_required, validate_supported, validate_with
-from steersman.machinery.validation.object_meta import NOT_NEGATIVE
+from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_required, validate_supported, validate_with
 from steersman.machinery.validation.resource_names import validate_container_resource_name
 from steersman.machinery.values.quantity import parse
 

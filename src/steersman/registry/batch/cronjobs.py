@@ -10,8 +10,8 @@ from steersman.api.core.v1 import PodTemplateSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.cron.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
-from steersman.machinery.validation.leaves import validate_choice
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_choice, validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.values import times
 from steersman.registry.batch.job_validation import validate_spec
 from steersman.registry.batch.jobs import job_spec_warnings, set_job_spec_defaults

@@ -10,7 +10,7 @@ from typing import Final
 
 from steersman.api.batch.v1 import Job, JobStatus
 from steersman.machinery.errors.field import OMITTED, FieldError, Path, duplicate, invalid, required
-from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative
 from steersman.registry.batch.indexes import IndexesError, count_indexes, overlap
 from steersman.registry.printing.internal_text import internal_text
 

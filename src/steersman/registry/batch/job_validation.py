@@ -12,8 +12,12 @@ from steersman.api.core.v1 import Affinity, Container, PodSpec, PodTemplateSpec
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.formats import is_dns1123_label
-from steersman.machinery.validation.leaves import validate_supported
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import (
+    FIELD_IMMUTABLE,
+    validate_immutable,
+    validate_nonnegative,
+    validate_supported,
+)
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
 from steersman.registry.batch.policy_validation import validate_pod_failure_policy, validate_success_policy
 from steersman.registry.pod_template.validation.options import PodValidationOptions

@@ -28,8 +28,7 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.validation.formats import is_qualified_name
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative, validate_with
 from steersman.registry.batch.indexes import IndexesError, count_indexes
 
 MAX_FAILURE_RULES: Final = 20

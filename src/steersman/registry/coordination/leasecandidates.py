@@ -10,8 +10,7 @@ from steersman.api.coordination.v1beta1 import LeaseCandidate, LeaseCandidateSpe
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_config_map_key, is_qualified_name
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable, validate_with
 from steersman.machinery.validation.semver import ZERO, Semver, parse_semver
 from steersman.registry.older_version import deprecated, older_version
 from steersman.rest.context import Context

@@ -14,12 +14,8 @@ from steersman.machinery.conversion.events import from_core, to_core
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import (
-    FIELD_IMMUTABLE,
-    name_is_dns_subdomain,
-    name_is_path_segment,
-)
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, name_is_path_segment
 from steersman.machinery.values.times import age, moment
 from steersman.registry.core.event_fields import SELECTABLE_FIELDS
 from steersman.registry.printing.go_struct import go_struct

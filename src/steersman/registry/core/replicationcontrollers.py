@@ -13,7 +13,8 @@ from steersman.api.core.v1 import (
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, required
 from steersman.machinery.selectors.labels import selector_from_set
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions

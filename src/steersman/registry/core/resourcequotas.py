@@ -14,7 +14,8 @@ from steersman.api.core.v1 import (
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.pod_resources import round_up_to_milli
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_quota_resource,
     validate_quantity,

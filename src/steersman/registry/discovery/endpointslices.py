@@ -24,15 +24,17 @@ from steersman.machinery.validation.ip import (
     parse_ip_sloppy,
     warnings_for_ip,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_name, validate_with
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
-from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.validation.endpoint_addresses import (
-    PROTOCOLS,
-    validate_dns_label,
-    validate_endpoint_ip,
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_immutable,
+    validate_name,
     validate_qualified_name,
+    validate_with,
 )
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.selectors import validate_labels
+from steersman.registry.validation.endpoint_addresses import PROTOCOLS, validate_endpoint_ip
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -63,7 +65,7 @@ def _validate_ports(ports: Sequence[EndpointPort]) -> Iterator[FieldError]:
         path = _PORTS[index]
         name = port.name or ""
         if name:
-            yield from validate_dns_label(name, path / "name")
+            yield from validate_dns1123_label(name, path / "name")
         if name in names:
             yield duplicate(path / "name", name)
         names.add(name)
@@ -87,7 +89,7 @@ def _validate_endpoints(endpoints: Sequence[Endpoint], address_type: str) -> Ite
                 yield invalid(path / "nodeName", endpoint.node_name, message)
         yield from _validate_topology(endpoint.deprecated_topology, path / "deprecatedTopology")
         if endpoint.hostname is not None:
-            yield from validate_dns_label(endpoint.hostname, path / "hostname")
+            yield from validate_dns1123_label(endpoint.hostname, path / "hostname")
         if endpoint.hints is not None:
             yield from _validate_hints(endpoint.hints, path / "hints")
 

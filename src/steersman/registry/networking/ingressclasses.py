@@ -9,8 +9,8 @@ from steersman.api.networking.v1 import IngressClass, IngressClassParametersRefe
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, is_default
 from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required, too_long
-from steersman.machinery.validation.leaves import validate_name
-from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable, validate_name
+from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 from steersman.registry.networking.ingress_validation import validate_typed_reference
 from steersman.registry.validation.domain_prefixed_path import validate_domain_prefixed_path
 from steersman.rest.context import Context

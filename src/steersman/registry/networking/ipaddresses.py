@@ -13,8 +13,7 @@ from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.ip import is_valid_ip
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
 from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

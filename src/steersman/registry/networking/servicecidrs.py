@@ -9,7 +9,8 @@ from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

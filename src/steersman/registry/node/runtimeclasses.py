@@ -8,8 +8,8 @@ from steersman.api.core.v1 import ResourceRequirements
 from steersman.api.node.v1 import RuntimeClass, Scheduling
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate
-from steersman.machinery.validation.leaves import validate_required_name
-from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable, validate_required_name
+from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.resources import validate_container_resources

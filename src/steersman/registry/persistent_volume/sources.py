@@ -12,16 +12,12 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error
-from steersman.machinery.validation.leaves import validate_name
+from steersman.machinery.validation.leaves import validate_dns1123_label, validate_dns1123_subdomain, validate_name
 from steersman.machinery.validation.object_meta import validate_namespace_name
 from steersman.registry.pod_template.validation import volume_sources as shared
 from steersman.registry.pod_template.validation.iscsi_names import is_iscsi_name
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import (
-    validate_dns1123_label,
-    validate_dns1123_subdomain,
-    validate_no_backsteps,
-)
+from steersman.registry.pod_template.validation.paths import validate_no_backsteps
 from steersman.registry.pod_template.validation.volumes import HOST_PATH_TYPES
 
 _OPTIONS: Final = PodValidationOptions()

@@ -34,7 +34,7 @@ _LEGACY_INIT_ANNOTATIONS: Final = (
 def set_pod_defaults(pod: core.Pod) -> None:
     """Everything a v1 Pod gets on its way in: what only pods get, what every pod spec gets, and the aliases."""
     spec = pod.spec
-    for container in paced((*(spec.containers or ()), *spec.init_containers)):
+    for container in (*(spec.containers or ()), *spec.init_containers):
         if (resources := container.resources).limits:
             resources.requests = {**resources.limits, **resources.requests}
     if spec.resources is not None:

@@ -78,7 +78,7 @@ def _warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_templa
         for name in _BYTES:
             yield from fractional_byte_warnings(spec.overhead, name, here / "overhead")
     containers = all_containers(spec)
-    profiled = has_profiles(metadata.annotations)
+    profiled = bool(metadata.annotations) and has_profiles(metadata.annotations)
     if profiled:
         yield from _seccomp_warnings(spec, metadata, path)
     if profiled or not all(map(_is_plain, containers)):

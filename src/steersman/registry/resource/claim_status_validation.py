@@ -32,8 +32,7 @@ from steersman.machinery.errors.field import (
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.validation.ip import is_valid_interface_address
-from steersman.machinery.validation.leaves import validate_choice
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_choice, validate_dns1123_label
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
 from steersman.registry.printing.internal_text import internal_text
@@ -45,13 +44,7 @@ from steersman.registry.resource.claim_validation import (
     validate_request_reference,
     validate_request_references,
 )
-from steersman.registry.resource.names import (
-    validate_items,
-    validate_label,
-    validate_pool_name,
-    validate_set,
-    validate_uuid,
-)
+from steersman.registry.resource.names import validate_items, validate_pool_name, validate_set, validate_uuid
 from steersman.registry.validation.drivers import validate_driver_name
 
 MAX_CONSUMERS: Final = 256
@@ -125,7 +118,7 @@ def _shown(device: AllocatedDeviceStatus) -> Verbatim:
 def _validate_device(device: AllocatedDeviceStatus, allocated: set[DeviceId], path: Path) -> Iterator[FieldError]:
     yield from validate_driver_name(device.driver, path / "driver")
     yield from validate_pool_name(device.pool, path / "pool")
-    yield from validate_label(device.device, path / "device")
+    yield from validate_dns1123_label(device.device, path / "device")
     if device.share_id is not None:
         yield from validate_uuid(device.share_id, path / "shareID")
     if device_id(device) not in allocated:
@@ -153,7 +146,7 @@ def _validate_allocation(allocation: AllocationResult, path: Path, names: Reques
         yield from validate_request_reference(result.request, at / "request", names)
         yield from validate_driver_name(result.driver, at / "driver")
         yield from validate_pool_name(result.pool, at / "pool")
-        yield from validate_label(result.device, at / "device")
+        yield from validate_dns1123_label(result.device, at / "device")
         yield from validate_binding_conditions(result.binding_conditions, result.binding_failure_conditions, at)
         if result.share_id is not None:
             yield from validate_uuid(result.share_id, at / "shareID")

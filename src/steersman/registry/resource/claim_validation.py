@@ -30,7 +30,7 @@ from steersman.machinery.errors.field import (
     too_long,
 )
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
-from steersman.machinery.validation.leaves import validate_with
+from steersman.machinery.validation.leaves import validate_dns1123_label, validate_dns1123_subdomain, validate_with
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.resource.limits import (
     MAX_ALTERNATIVES,
@@ -41,13 +41,7 @@ from steersman.registry.resource.limits import (
     MAX_REQUESTS,
     MAX_SELECTORS,
 )
-from steersman.registry.resource.names import (
-    validate_fully_qualified_name,
-    validate_items,
-    validate_label,
-    validate_set,
-    validate_subdomain,
-)
+from steersman.registry.resource.names import validate_fully_qualified_name, validate_items, validate_set
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, judge_all
 from steersman.registry.validation.drivers import validate_driver_name
 
@@ -101,7 +95,7 @@ def validate_device_claim(claim: DeviceClaim, path: Path, verdicts: Verdicts = N
 
 
 def _validate_request(request: DeviceRequest, path: Path, verdicts: Verdicts) -> Iterator[FieldError]:
-    yield from validate_label(request.name, path / "name")
+    yield from validate_dns1123_label(request.name, path / "name")
     if request.exactly is None and not request.first_available:
         yield required(path, _ONE_OF)
     elif request.exactly is not None and request.first_available:
@@ -119,7 +113,7 @@ def _validate_request(request: DeviceRequest, path: Path, verdicts: Verdicts) ->
 
 
 def _validate_alternative(request: DeviceSubRequest, path: Path, verdicts: Verdicts) -> Iterator[FieldError]:
-    yield from validate_label(request.name, path / "name")
+    yield from validate_dns1123_label(request.name, path / "name")
     yield from _validate_device(request, path, verdicts)
 
 
@@ -129,7 +123,7 @@ def _validate_device(
     if not request.device_class_name:
         yield required(path / "deviceClassName")
     else:
-        yield from validate_subdomain(request.device_class_name, path / "deviceClassName")
+        yield from validate_dns1123_subdomain(request.device_class_name, path / "deviceClassName")
     yield from validate_items(
         request.selectors, MAX_SELECTORS, lambda each, at: validate_selector(each, at, verdicts), path / "selectors"
     )
@@ -196,7 +190,7 @@ def validate_request_reference(name: str, path: Path, names: RequestNames) -> It
         yield invalid(path, name, _NOT_A_REQUEST)
         return
     for segment in segments:
-        yield from validate_label(segment, path)
+        yield from validate_dns1123_label(segment, path)
     alternatives = names.get(segments[0])
     if alternatives is None or (len(segments) == 2 and segments[1] not in alternatives):
         yield invalid(path, name, _NOT_A_REQUEST)

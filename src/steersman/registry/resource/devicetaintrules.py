@@ -14,10 +14,11 @@ from steersman.api.resource.v1alpha3 import (
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, too_many
 from steersman.machinery.validation.conditions import validate_conditions
+from steersman.machinery.validation.leaves import validate_dns1123_label
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.values import times
 from steersman.registry.older_version import deprecated, older_version
-from steersman.registry.resource.names import validate_label, validate_pool_name
+from steersman.registry.resource.names import validate_pool_name
 from steersman.registry.resource.slice_validation import validate_taint
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
@@ -42,7 +43,7 @@ def _validate_selector(selector: DeviceTaintSelector) -> Iterator[FieldError]:
     if selector.pool is not None:
         yield from validate_pool_name(selector.pool, _SELECTOR / "pool")
     if selector.device is not None:
-        yield from validate_label(selector.device, _SELECTOR / "device")
+        yield from validate_dns1123_label(selector.device, _SELECTOR / "device")
 
 
 def _validate_spec(spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None) -> Iterator[FieldError]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
-from steersman.machinery.validation.leaves import validate_with
+from steersman.machinery.validation.formats import byte_length, is_c_identifier
+from steersman.machinery.validation.leaves import validate_dns1123_subdomain, validate_with
 from steersman.registry.validation.drivers import validate_driver_name
 
 T = TypeVar("T")
@@ -21,16 +21,6 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 _URN: Final = "urn:uuid:"
 
 
-def validate_label(name: str, path: Path) -> Iterator[FieldError]:
-    """A DNS label: the name of a request, a device, a counter."""
-    yield from validate_with(is_dns1123_label, name, path)
-
-
-def validate_subdomain(name: str, path: Path) -> Iterator[FieldError]:
-    """A DNS subdomain."""
-    yield from validate_with(is_dns1123_subdomain, name, path)
-
-
 def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
     """Subdomains with slashes between them."""
     if not name:
@@ -39,7 +29,7 @@ def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
     if byte_length(name) > MAX_POOL_NAME:
         yield too_long(path, MAX_POOL_NAME)
     for part in name.split("/"):
-        yield from validate_subdomain(part, path)
+        yield from validate_dns1123_subdomain(part, path)
 
 
 def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
@@ -103,7 +93,7 @@ def _validate_identifier(identifier: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_items(
-    items: Sequence[T], maximum: int, validate: Callable[[T, Path], Iterator[FieldError]], path: Path
+    items: Sequence[T], maximum: int, validate: Callable[[T, Path], Iterable[FieldError]], path: Path
 ) -> Iterator[FieldError]:
     """Every item, unless there are too many."""
     if len(items) > maximum:
@@ -116,7 +106,7 @@ def validate_items(
 def validate_set(
     items: Sequence[T],
     maximum: int,
-    validate: Callable[[T, Path], Iterator[FieldError]],
+    validate: Callable[[T, Path], Iterable[FieldError]],
     key: Callable[[T], Hashable],
     path: Path,
 ) -> Iterator[FieldError]:

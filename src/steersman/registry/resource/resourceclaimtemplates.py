@@ -8,7 +8,8 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.resource.v1 import ResourceClaimTemplate
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_annotations
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy

@@ -26,8 +26,8 @@ from steersman.machinery.errors.field import (
 )
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length, is_long_name, is_long_name_caseless
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.values import times
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.names import MAX_POOL_NAME

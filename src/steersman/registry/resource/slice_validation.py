@@ -27,21 +27,19 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
-from steersman.machinery.validation.leaves import validate_choice, validate_with
-from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_dns1123_subdomain,
+    validate_immutable,
+    validate_with,
+)
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.claim_status_validation import validate_binding_conditions
 from steersman.registry.resource.claim_validation import EFFECTS
-from steersman.registry.resource.names import (
-    validate_items,
-    validate_label,
-    validate_pool_name,
-    validate_qualified_name,
-    validate_set,
-    validate_subdomain,
-)
+from steersman.registry.resource.names import validate_items, validate_pool_name, validate_qualified_name, validate_set
 from steersman.registry.resource.request_policy_validation import validate_request_policy
 from steersman.registry.validation.drivers import validate_driver_name
 
@@ -115,7 +113,7 @@ def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]
     if spec.node_name is not None:
         if spec.node_name:
             found.append("`nodeName`")
-            yield from validate_subdomain(spec.node_name, path / "nodeName")
+            yield from validate_dns1123_subdomain(spec.node_name, path / "nodeName")
         else:
             yield invalid(path / "nodeName", "", "must be either unset or set to a non-empty string")
     if spec.node_selector is not None:
@@ -137,7 +135,7 @@ def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]
 
 
 def _validate_device(device: Device, old: Device | None, path: Path, *, per_device: bool) -> Iterator[FieldError]:
-    yield from validate_label(device.name, path / "name")
+    yield from validate_dns1123_label(device.name, path / "name")
     count = len(device.attributes) + len(device.capacity)
     if count > MAX_ATTRIBUTES:
         detail = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
@@ -186,14 +184,14 @@ def _validate_counters(name: str, counters: dict[str, Counter], path: Path, memb
     if not name:
         yield required(path / member)
     else:
-        yield from validate_label(name, path / member)
+        yield from validate_dns1123_label(name, path / member)
     if not counters:
         yield required(path / "counters")
     elif len(counters) > MAX_COUNTERS:
         yield too_many(path / "counters", len(counters), MAX_COUNTERS)
     else:
         for counter in sorted(counters):
-            yield from validate_label(counter, path / "counters")
+            yield from validate_dns1123_label(counter, path / "counters")
 
 
 def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> Iterator[FieldError]:
@@ -208,7 +206,7 @@ def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> I
     found: list[str] = []
     if device.node_name:
         found.append("`nodeName`")
-        yield from validate_subdomain(device.node_name, path / "nodeName")
+        yield from validate_dns1123_subdomain(device.node_name, path / "nodeName")
     elif device.node_name is not None:
         yield invalid(path / "nodeName", "", "must not be empty")
     if device.node_selector is not None:

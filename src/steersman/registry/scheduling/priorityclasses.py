@@ -10,7 +10,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

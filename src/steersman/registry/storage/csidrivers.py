@@ -8,8 +8,8 @@ from typing import Final
 from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, TokenRequest
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
-from steersman.machinery.validation.leaves import validate_supported
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable, validate_supported
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

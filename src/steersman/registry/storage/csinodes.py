@@ -11,8 +11,8 @@ from steersman.api.storage.v1 import CSINode, CSINodeDriver
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_with
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context

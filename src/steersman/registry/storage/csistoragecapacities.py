@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from steersman.api.storage.v1 import CSIStorageCapacity
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.leaves import validate_name
-from steersman.machinery.validation.object_meta import NOT_NEGATIVE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_immutable, validate_name
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
 from steersman.machinery.values import quantity
 from steersman.registry.columns import CREATED_AT

@@ -11,7 +11,8 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, is_default
 from steersman.machinery.errors.field import FieldError, Path, duplicate, not_supported, required
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import validate_immutable
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.validation.deprecated_labels import DEPRECATED
 from steersman.registry.validation.drivers import validate_parameters, validate_provisioner

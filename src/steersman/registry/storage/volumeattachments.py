@@ -9,8 +9,8 @@ from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, V
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error, total_length
-from steersman.machinery.validation.leaves import validate_name
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_name
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
 from steersman.registry.printing.internal_text import internal_text

@@ -8,8 +8,7 @@ from typing import Any, Final
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.errors.go_numbers import atoi
 from steersman.machinery.validation.formats import is_valid_percent
-from steersman.machinery.validation.leaves import validate_with
-from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative, validate_with
 
 MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.formats import is_dns1123_label, is_qualified_name
 from steersman.machinery.validation.ip import Address, parse_ip_sloppy, unmapped
-from steersman.machinery.validation.leaves import validate_with
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 """As messages list them."""
@@ -36,13 +34,3 @@ def _is_link_local_multicast(address: Address) -> bool:
     if address.version == 4:
         return packed[:3] == b"\xe0\x00\x00"
     return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
-
-
-def validate_dns_label(value: str, path: Path) -> Iterator[FieldError]:
-    """A DNS label, e.g. the name of a port."""
-    yield from validate_with(is_dns1123_label, value, path)
-
-
-def validate_qualified_name(value: str, path: Path) -> Iterator[FieldError]:
-    """A name that may have a domain before it, e.g. an application protocol."""
-    yield from validate_with(is_qualified_name, value, path)

@@ -64,14 +64,6 @@ class Demand(Struct, frozen=True, eq=False):
     is_heavy: bool
     """Whether holding it against a node takes long."""
 
-    @property
-    def is_of_one_node(self) -> bool:
-        """Whether only what nodes themselves have and hold matters."""
-        terms = self.terms
-        return not (
-            self.spreading.hard or self.spreading.soft or not terms.are_none or self.kept_away_by or self.liked_by
-        )
-
 
 def demand_key(pod: core.Pod, around: Around) -> bytes:
     """Equal for pods with equal demands, and short."""

@@ -15,14 +15,11 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.validation.resource_names import is_extended_resource, is_huge_page_resource
 from steersman.machinery.values.quantity import Quantity, parse
 
-DEFAULT_MILLI_CPU: Final = 100
-DEFAULT_MEMORY: Final = 200 << 20
-"""What a container that asks for nothing counts for in scores."""
-
 _MOST_KNOWN: Final = 4096
 _LONGEST_KEY: Final = 1024
 """Bytes of the containers and what they were given; longer ones are known by their digests."""
 _NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
+"""Amounts that a container which asks for nothing counts for in scores."""
 
 
 class Resources(Struct, frozen=True):
@@ -41,12 +38,6 @@ class Requests(Struct, frozen=True):
     asked: Resources
     non_zero_milli_cpu: int
     non_zero_memory: int
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether it takes but one of the pods that a node may have."""
-        asked = self.asked
-        return not (asked.milli_cpu or asked.memory or asked.ephemeral_storage or asked.scalars)
 
 
 def is_scalar(name: str) -> bool:

@@ -6,10 +6,9 @@ Devices that several claims share by capacity are not given to more than one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from steersman.api.resource.v1 import (
@@ -28,7 +27,8 @@ from steersman.api.resource.v1 import (
 )
 from steersman.machinery.built_in.taints import is_tolerated
 from steersman.machinery.values.quantity import nanos
-from steersman.scheduler.devices.selectors import SelectionFailed, Selections, qualified
+from steersman.scheduler.devices.qualified_names import qualified
+from steersman.scheduler.devices.selectors import SelectionFailed, Selections
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
 
 MOST_DEVICES: Final = 32
@@ -58,8 +58,7 @@ class _Given(Struct, frozen=True):
     slice: ResourceSlice
 
 
-@dataclass(slots=True)
-class _Claim:
+class _Claim(Struct):
     claim: ResourceClaim
     requests: list[list[_Request]]
     given: list[_Given] = field(default_factory=list)

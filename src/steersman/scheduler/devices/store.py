@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node, NodeSelector
 from steersman.api.resource.v1 import AllocationResult, CounterSet, Device, ResourceClaim, ResourceSlice
@@ -17,8 +18,7 @@ DeviceID = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 
-@dataclass(slots=True)
-class Pool:
+class Pool(Struct):
     """The devices of a driver's pool that a node can have."""
 
     driver: str

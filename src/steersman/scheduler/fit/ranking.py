@@ -11,11 +11,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.node_fit import (
@@ -45,15 +44,13 @@ _Entry = tuple[int, float, int, int]
 """Score (negative), chance, index of the node, and stamp: an entry whose stamp is old counts no more."""
 
 
-@dataclass(slots=True, eq=False)
-class _Group:
+class _Group(Struct, eq=False):
     key: Key
     members: set[int] = field(default_factory=set)
     heap: list[_Entry] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """What was found out about a node."""
 
     version: int = -1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 NODE_AFFINITY = "NodeAffinity"
 NODE_NAME = "NodeName"
@@ -37,8 +36,7 @@ class Rejection(Struct, frozen=True):
     """Whether it may help to delete other pods (Unschedulable, not UnschedulableAndUnresolvable)."""
 
 
-@dataclass(slots=True)
-class Diagnosis:
+class Diagnosis(Struct):
     """Why a pod fits on no node."""
 
     nodes: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.machinery.selectors.labels import NOTHING
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
@@ -41,14 +42,12 @@ Least = Callable[[Tally], int]
 Nowhere = Callable[[Tally], bool]
 
 
-@dataclass(slots=True)
-class _Spread:
+class _Spread(Struct):
     constraint: SpreadConstraint
     tally: Tally
 
 
-@dataclass(slots=True)
-class _SoftSpread:
+class _SoftSpread(Struct):
     """A constraint that should hold; hosts are counted one by one, by `count`."""
 
     constraint: SpreadConstraint

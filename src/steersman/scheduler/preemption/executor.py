@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.client.client import Client
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
 from steersman.client.resources import PODS
@@ -87,14 +87,10 @@ class Executor:
             message=f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod",
             observed_generation=metadata.generation,
         )
-        try:
+        note = f"Preempted by pod {pod.metadata.uid} on node {node_name}"
+        with ignoring(is_not_found):
             await patch_status(self._client, victim, target)
             await self._client.delete(PODS, metadata.name, metadata.namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            return
-        note = f"Preempted by pod {pod.metadata.uid} on node {node_name}"
-        self._recorder.event(
-            reference(PODS, victim), "Normal", "Preempted", "Preempting", note, related=reference(PODS, pod)
-        )
+            self._recorder.event(
+                reference(PODS, victim), "Normal", "Preempted", "Preempting", note, related=reference(PODS, pod)
+            )

@@ -13,6 +13,7 @@ from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.machinery.selectors.labels import Selector, SelectorError, from_label_selector
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.status import Diagnosis, Rejection
 from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
@@ -65,10 +66,8 @@ def ineligibility(pod: core.Pod, cluster: ClusterState, *, nominated_is_hopeless
 def _is_ending_for_another(pod: core.Pod) -> bool:
     if not pod.metadata.deletion_timestamp:
         return False
-    for each in pod.status.conditions:
-        if each.type == "DisruptionTarget":
-            return each.status == "True" and each.reason == "PreemptionByScheduler"
-    return False
+    target = find_condition(pod.status.conditions, "DisruptionTarget")
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def budgets_of(budgets: Iterable[PodDisruptionBudget]) -> Sequence[_Budget]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.scheduler.fit.status import SCHEDULING_GATES
@@ -35,8 +36,7 @@ class Place(Enum):
     IN_FLIGHT = "in flight"
 
 
-@dataclass(slots=True, eq=False)
-class QueuedPod:
+class QueuedPod(Struct, eq=False):
     """A pod without a node, and how it has fared."""
 
     pod: core.Pod
@@ -70,8 +70,7 @@ _Group = tuple[bytes, frozenset[str], frozenset[str]]
 _HeapEntry = tuple[float, int, float, int, QueuedPod]
 
 
-@dataclass(slots=True)
-class _InFlight:
+class _InFlight(Struct):
     """A pod that is being decided, and what has happened meanwhile."""
 
     queued: QueuedPod

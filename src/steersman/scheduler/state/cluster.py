@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -76,10 +76,6 @@ class ClusterState:
     def labels_of(self, namespace: str) -> Labels:
         """The labels of a namespace; none of one that is not known."""
         return self.namespace_labels.get(namespace, _NO_LABELS)
-
-    def every_node(self) -> Iterator[NodeInfo]:
-        """Those that are there."""
-        return (info for info in self.nodes if info.node is not None)
 
     # nodes
 

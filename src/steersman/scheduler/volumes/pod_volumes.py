@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from steersman.machinery.built_in.classes import storage_class_of
@@ -58,8 +59,7 @@ UsersOf = Callable[[str, str], Iterable[tuple[str, str]]]
 """Which pods that have nodes use a claim (its namespace and name): uid, and name of the node."""
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """What has to be written once a node is chosen: volumes for claims, and claims for which one is to be made."""
 
     bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)

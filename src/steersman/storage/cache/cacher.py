@@ -19,7 +19,7 @@ from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
-from steersman.storage.cache.entry import Change, Entry
+from steersman.storage.cache.entry import CHANGE_BYTES, Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.loading import Loaded
 from steersman.storage.cache.past import Past
@@ -350,7 +350,8 @@ class Cacher:
                 self.large -= 1
         if self._index is not None and self._index.is_used:
             self._index.changed(key, current)
-        change = Change(event.revision, key, previous, current, now)
+        size = CHANGE_BYTES if previous is None else CHANGE_BYTES + len(previous.body)
+        change = Change(event.revision, key, previous, current, now, size)
         self._applied = event.revision
         if self._followers:
             self._tell_followers()

@@ -57,30 +57,20 @@ class WatchEvent:
         return f"WatchEvent({self.type}, {self.entry.key!r}, {self.revision})"
 
 
-_SIZE: Final = 300
-"""Bytes of a change without what it replaced."""
+CHANGE_BYTES: Final = 300
+"""Bytes of a change without the object that it has replaced."""
 
 
-class Change:
+class Change(msgspec.Struct, gc=False, eq=False):
     """One write as the event window keeps it: the object before (None: there was none) and after (None: deleted).
 
-    `time` is when the change was seen, in seconds of a monotonic clock.
+    `time` is when the change was seen, in seconds of a monotonic clock, and `size` the bytes that live as long as it and
+    no longer, roughly.
     """
 
-    __slots__ = ("current", "key", "previous", "revision", "size", "time")
-
-    def __init__(
-        self,
-        revision: int,
-        key: str,
-        previous: Entry | None,
-        current: Entry | None,
-        time: float,
-    ) -> None:
-        self.revision = revision
-        self.key = key
-        self.previous = previous
-        self.current = current
-        self.time = time
-        self.size = _SIZE if previous is None else _SIZE + len(previous.body)
-        """Bytes that live as long as the change and no longer, roughly."""
+    revision: int
+    key: str
+    previous: Entry | None
+    current: Entry | None
+    time: float
+    size: int = 0

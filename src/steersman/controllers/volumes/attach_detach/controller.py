@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from steersman.api.core.v1 import AttachedVolume, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from steersman.api.meta.v1 import ObjectMeta
@@ -33,8 +34,7 @@ _LONGEST_WAIT: Final = 122.0
 Key = tuple[Literal["volume", "node"], str]
 
 
-@dataclass(slots=True)
-class _Outcome:
+class _Outcome(Struct):
     """What was told of an attachment: why it failed, or "" if it has happened."""
 
     why: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Key
@@ -19,8 +20,7 @@ _Sized = tuple[int, str]
 """Capacity of a volume, in billionths of a byte, and its name."""
 
 
-@dataclass(slots=True)
-class _OfAKind:
+class _OfAKind(Struct):
     """Volumes of one kind, by their access modes; of each in order of their sizes."""
 
     by_modes: dict[tuple[str, ...], list[_Sized]] = field(default_factory=dict)

@@ -1,11 +1,18 @@
-"""What the parts of the driver share: their user, and how they appear in events."""
+"""The parts of the driver: their user, how they appear in events, and claims whose volumes are the driver's."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from steersman.controllers.controller import Controller
+import msgspec
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from steersman.client.events import reference
+from steersman.client.informer import Key
+from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.driver.objects import DRIVER
 
 K = TypeVar("K", bound=Hashable)
@@ -18,3 +25,31 @@ class DriverComponent(Controller[K]):
 
     account = ACCOUNT
     component = DRIVER
+
+
+class ClaimComponent(DriverComponent[Key]):
+    """A controller of claims that are bound to volumes of the driver. A key is namespace and name of a claim."""
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self.claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+        self.volumes = self.informers.of(PERSISTENT_VOLUMES)
+
+    async def sync(self, key: Key) -> None:
+        claim = self.claims.get(*key)
+        volume = None if claim is None else self.volumes.get("", claim.spec.volume_name)
+        if claim is not None and volume is not None and volume.spec.csi and volume.spec.csi.driver == DRIVER:
+            await self.sync_bound(claim, volume)
+
+    @abstractmethod
+    async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        """Make a claim and its volume as they should be. Raises what `sync` does."""
+
+    async def put_status(self, claim: PersistentVolumeClaim, **members: Any) -> PersistentVolumeClaim:
+        """Put members of the status of a claim. Raises StatusError, Unreachable."""
+        status = msgspec.structs.replace(claim.status, **members)
+        return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
+
+    def tell(self, claim: PersistentVolumeClaim, reason: str, message: str, type_: str = "Normal") -> None:
+        """Record an event about a claim."""
+        self.recorder.event(reference(PERSISTENT_VOLUME_CLAIMS, claim), type_, reason, message)

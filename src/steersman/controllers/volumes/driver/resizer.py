@@ -6,12 +6,10 @@ import msgspec
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.events import reference
-from steersman.client.informer import Key, key_of
-from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from steersman.client.informer import key_of
+from steersman.client.resources import PERSISTENT_VOLUMES
 from steersman.controllers.controller import Surroundings
-from steersman.controllers.volumes.driver.component import DriverComponent
-from steersman.controllers.volumes.driver.objects import DRIVER
+from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import without_conditions
@@ -21,28 +19,22 @@ _RESIZING = ("Resizing", "FileSystemResizePending")
 _PENDING = "Waiting for user to (re-)start a pod to finish file system resize of volume on node."
 
 
-class Resizer(DriverComponent[Key]):
+class Resizer(ClaimComponent):
     """A key is namespace and name of a claim."""
 
     name = "volume-driver-resizer"
 
     def __init__(self, given: Surroundings) -> None:
         super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._claims.on_change(self._changed)
+        self.claims.on_change(self._changed)
 
     def _changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         if new is not None and new.status.phase == "Bound" and new.spec.volume_name:
-            volume = self._volumes.get("", new.spec.volume_name)
+            volume = self.volumes.get("", new.spec.volume_name)
             if _is_larger(new) or (volume is not None and PRE_RESIZE_CAPACITY in volume.metadata.annotations):
                 self.queue.add(key_of(new))
 
-    async def sync(self, key: Key) -> None:
-        claim = self._claims.get(*key)
-        volume = None if claim is None else self._volumes.get("", claim.spec.volume_name)
-        if claim is None or volume is None or volume.spec.csi is None or volume.spec.csi.driver != DRIVER:
-            return
+    async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         if not _is_larger(claim):
             await self._end(volume)
         elif parse(storage_of(volume.spec.capacity)) < parse(storage_of(claim.spec.resources.requests)):
@@ -53,13 +45,10 @@ class Resizer(DriverComponent[Key]):
         ):
             await self._hand_to_node(claim, volume)
 
-    def _tell(self, claim: PersistentVolumeClaim, reason: str, message: str) -> None:
-        self.recorder.event(reference(PERSISTENT_VOLUME_CLAIMS, claim), "Normal", reason, message)
-
     async def _enlarge(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         size = storage_of(claim.spec.resources.requests)
         claim = await self._put(claim, "ControllerResizeInProgress", "Resizing", "")
-        self._tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
+        self.tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
         annotations = dict(volume.metadata.annotations)
         if mode_of(volume) == "Filesystem":
             annotations[PRE_RESIZE_CAPACITY] = storage_of(volume.spec.capacity)
@@ -71,17 +60,15 @@ class Resizer(DriverComponent[Key]):
         """The volume is larger; its file system is made so by the node of a pod that uses it."""
         if mode_of(volume) == "Filesystem":
             await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
-            self._tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
+            self.tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
             return
-        status = msgspec.structs.replace(
-            claim.status,
+        await self.put_status(
+            claim,
             capacity={**claim.status.capacity, "storage": storage_of(volume.spec.capacity)},
             conditions=without_conditions(claim.status.conditions, *_RESIZING),
             allocated_resource_statuses={},
         )
-        done = msgspec.structs.replace(claim, status=status)
-        await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, done)
-        self._tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
+        self.tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
 
     async def _put(
         self, claim: PersistentVolumeClaim, resource_status: str, condition: str, message: str
@@ -90,13 +77,12 @@ class Resizer(DriverComponent[Key]):
         said = PersistentVolumeClaimCondition(
             type=condition, status="True", last_transition_time=now, last_probe_time=None, message=message
         )
-        status = msgspec.structs.replace(
-            claim.status,
+        return await self.put_status(
+            claim,
             conditions=[*without_conditions(claim.status.conditions, *_RESIZING), said],
             allocated_resources={"storage": storage_of(claim.spec.resources.requests)},
             allocated_resource_statuses={"storage": resource_status},
         )
-        return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
 
     async def _end(self, volume: PersistentVolume) -> None:
         annotations = dict(volume.metadata.annotations)

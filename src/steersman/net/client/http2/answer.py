@@ -43,7 +43,7 @@ class StreamReset(BadAnswer):
 
 
 class Carrier(Protocol):
-    """What a stream asks of its connection."""
+    """A connection, as its streams use it."""
 
     def consumed(self, stream: ClientStream, size: int) -> None:
         """So many bytes of its body have been read."""
@@ -74,7 +74,7 @@ class ClientStream(ABC):
         self.headers: list[tuple[str, str]] = []
         self.sending: asyncio.Task[None] | None = None
         self.room: asyncio.Future[None] | None = None
-        """What is to be sent waits for this."""
+        """Result of the wait for room for what is to be sent."""
         self._connection = connection
 
     def take_head(self, fields: Fields, *, ends: bool) -> None:
@@ -168,7 +168,7 @@ class Http2Answer(ClientStream, Answer):
             self._begun.set_exception(error)
             self._begun.exception()  # there may be nobody any more who waits for the head
 
-    # What the reader of the answer calls
+    # Reading
 
     def whole(self) -> bytes | None:
         if self._has_no_body or not self._body.complete or self._body.buffered != self.length:

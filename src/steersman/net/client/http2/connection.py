@@ -49,8 +49,10 @@ _fields: Final = FieldCache(hpack.field)
 
 
 class Http2Connection(Sending):
-    """Takes the connection over. `when_gone` is told when it takes no more requests, `when_room` each time when it can
-    take one again, after `filled`."""
+    """A connection that is shared by requests, on one that it takes over.
+
+    `when_gone` is called when it takes no more requests, `when_room` each time it can take one again after `filled`.
+    """
 
     header_too_large = "response header list larger than advertised limit"
 
@@ -107,7 +109,7 @@ class Http2Connection(Sending):
 
     @property
     def can_take(self) -> bool:
-        """Whether one more request may be sent."""
+        """True if one more request may be sent."""
         return (
             not self.is_over
             and not self.is_leaving
@@ -156,7 +158,7 @@ class Http2Connection(Sending):
             raise
         return answer
 
-    # What streams ask
+    # Requests of streams
 
     def consumed(self, stream: ClientStream, size: int) -> None:
         """See Carrier. What nobody reads is bounded by the window of its stream, and so given back on the connection
@@ -253,7 +255,7 @@ class Http2Connection(Sending):
             )
         )
 
-    # What frames bring
+    # Contents of frames
 
     def stops(self) -> bool:
         return self.is_over

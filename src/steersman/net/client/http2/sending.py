@@ -21,7 +21,7 @@ CONNECTION_WINDOW: Final = 1 << 30
 
 
 class Sending(Received, Receiving[ClientStream]):
-    """Sends requests; see the module."""
+    """Sender of requests; see the module."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         Receiving.__init__(self, loop.time, ReceiveWindow(CONNECTION_WINDOW, CONNECTION_WINDOW // 2), MAX_HEAD_BYTES)

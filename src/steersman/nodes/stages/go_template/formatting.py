@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_upper
 from steersman.nodes.stages.go_template.values import (
     MISSING,
@@ -14,7 +15,6 @@ from steersman.nodes.stages.go_template.values import (
     TemplateError,
     Value,
     float_text,
-    quoted,
     text_of,
     type_name,
 )
@@ -131,7 +131,7 @@ def _of_text(verb: str, flags: str, precision: int | None, text: str) -> str | N
     if verb == "s":
         return cut
     if verb == "q":
-        return f"`{cut}`" if "#" in flags and "`" not in cut else quoted(cut)
+        return f"`{cut}`" if "#" in flags and "`" not in cut else quote(cut)
     if verb in ("x", "X"):
         digits = cut.encode().hex()
         return digits if verb == "x" else to_upper(digits)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Collection
 from typing import Final, NoReturn
 
+from steersman.machinery.errors.field import quote
 from steersman.nodes.stages.go_template import syntax
 from steersman.nodes.stages.go_template.lexer import Lexeme, Token, lexemes
 from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
-from steersman.nodes.stages.go_template.values import TemplateError, quoted
+from steersman.nodes.stages.go_template.values import TemplateError
 
 _MOST_NESTED: Final = 100
 """Levels of actions and parentheses."""
@@ -66,7 +67,7 @@ class _Parser:
         """Takes the end of an action."""
         found = self._skip_space()
         if found.token is not Token.END:
-            self._fail(f"unexpected {quoted(found.text)} in {where}")
+            self._fail(f"unexpected {quote(found.text)} in {where}")
         self._at += 1
 
     def _deeper(self) -> None:
@@ -142,7 +143,7 @@ class _Parser:
     def _template(self, word: str) -> syntax.Node | None:
         lexeme = self._skip_space()
         if lexeme.token is not Token.STRING:
-            self._fail(f"unexpected {quoted(lexeme.text)} in {word} clause")
+            self._fail(f"unexpected {quote(lexeme.text)} in {word} clause")
         self._at += 1
         name = self._unquoted(lexeme.text)
         pipeline = None
@@ -202,7 +203,7 @@ class _Parser:
             operands.append(self._operand(where))
             following = self._peek()
             if following.token not in (Token.SPACE, Token.END) and following.text not in ("|", ")"):
-                self._fail(f"unexpected {quoted(following.text)} in operand")
+                self._fail(f"unexpected {quote(following.text)} in operand")
         if not operands:
             self._fail(f"missing value for {where}")
         return tuple(operands)
@@ -235,7 +236,7 @@ class _Parser:
             return self._in_parentheses()
         if token not in (Token.STRING, Token.CHARACTER, Token.NUMBER):
             self._at -= 1
-            self._fail(f"unexpected {quoted(text)} in {where}")
+            self._fail(f"unexpected {quote(text)} in {where}")
         if token is Token.NUMBER:
             return syntax.Literal(self._number(text))
         said = self._unquoted(text)
@@ -248,7 +249,7 @@ class _Parser:
     def _function(self, name: str) -> syntax.Name:
         if name not in self._functions:
             self._at -= 1
-            self._fail(f"function {quoted(name)} not defined")
+            self._fail(f"function {quote(name)} not defined")
         return syntax.Name(name)
 
     def _in_parentheses(self) -> Pipeline:
@@ -261,12 +262,12 @@ class _Parser:
 
     def _known(self, name: str) -> None:
         if name not in self._variables:
-            self._fail(f"undefined variable {quoted(name)}")
+            self._fail(f"undefined variable {quote(name)}")
 
     def _number(self, text: str) -> int | float:
         plain = text.replace("_", "")
         if re.fullmatch("[+-]?0[0-9]+", plain, re.ASCII) and ("8" in plain or "9" in plain):
-            self._fail(f"bad number syntax: {quoted(text)}")
+            self._fail(f"bad number syntax: {quote(text)}")
         try:
             octal = re.fullmatch("[+-]?0[0-7]+", plain, re.ASCII)
             return int(plain, 8 if octal else 0)
@@ -275,7 +276,7 @@ class _Parser:
         try:
             value = float(plain)
         except ValueError:
-            self._fail(f"bad number syntax: {quoted(text)}")
+            self._fail(f"bad number syntax: {quote(text)}")
         return int(value) if value.is_integer() and abs(value) < 1 << 63 and "." not in plain else value
 
     def _unquoted(self, text: str) -> str:

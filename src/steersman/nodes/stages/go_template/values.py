@@ -118,34 +118,7 @@ def float_text(value: float) -> str:
     return f"{minus}{whole}.{fraction}" if fraction else minus + whole
 
 
-def quoted(text: str) -> str:
-    """A text as strconv.Quote writes it."""
-    return f'"{"".join(map(_escaped, text))}"'
-
-
 _LONGEST_WHOLE: Final = 6
 """Digits before the point of floats that are written without an exponent."""
 _WHOLE_IN_JSON: Final = 1e21
 """From where on numbers in JSON have an exponent."""
-_ESCAPES: Final = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-
-
-def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

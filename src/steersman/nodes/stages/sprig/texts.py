@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, to_upper, trim_space
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.evaluation import MOST_TEXT
-from steersman.nodes.stages.go_template.values import TemplateError, Value, quoted, text_of
+from steersman.nodes.stages.go_template.values import TemplateError, Value, text_of
 
 _OF_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -78,7 +79,7 @@ def _nindent(spaces: Value, value: Value) -> str:
 
 
 def _quote(*values: Value) -> str:
-    return " ".join(quoted(text_of(each)) for each in values if each is not None)
+    return " ".join(quote(text_of(each)) for each in values if each is not None)
 
 
 def _single_quote(*values: Value) -> str:

@@ -18,7 +18,9 @@ from steersman.machinery.errors.field import (
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
 from steersman.machinery.validation.leaves import (
+    validate_dns1123_label,
     validate_name,
+    validate_qualified_name,
     validate_required_name,
     validate_supported,
     validate_with,
@@ -28,7 +30,6 @@ from steersman.machinery.validation.resource_names import is_native_resource
 from steersman.machinery.values.quantity import parse
 from steersman.registry.core.pods.update_validation import validate_annotation_update
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import validate_dns1123_label, validate_qualified_name
 from steersman.registry.printing.internal_form import internal_text
 
 _STATUS: Final = Path("status")

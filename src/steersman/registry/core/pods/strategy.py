@@ -62,7 +62,8 @@ class PodStrategy(Strategy[core.Pod, Services]):
             pod.status.conditions = with_condition((), gated)
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             _merge_label_keys(pod)
-        sync_app_armor_annotations(ctx, pod)
+        if pod.metadata.annotations:
+            sync_app_armor_annotations(ctx, pod)
 
     def validate(self, ctx: Context, pod: core.Pod) -> Iterator[FieldError]:
         return validate_pod_create(pod, pod_options(None, is_pod=True, allow_privileged=self.allow_privileged))

@@ -11,15 +11,15 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import is_valid_port_num
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, warnings_for_ip
-from steersman.machinery.validation.leaves import validate_choice, validate_with
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_qualified_name,
+    validate_with,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.client.dial import host_port
-from steersman.registry.validation.endpoint_addresses import (
-    PROTOCOLS,
-    validate_dns_label,
-    validate_endpoint_ip,
-    validate_qualified_name,
-)
+from steersman.registry.validation.endpoint_addresses import PROTOCOLS, validate_endpoint_ip
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -46,7 +46,7 @@ def _validate_subsets(endpoints: Endpoints) -> Iterator[FieldError]:
 def _validate_address(address: EndpointAddress, path: Path) -> Iterator[FieldError]:
     yield from is_valid_ip_for_legacy_field(address.ip, path / "ip")
     if address.hostname:
-        yield from validate_dns_label(address.hostname, path / "hostname")
+        yield from validate_dns1123_label(address.hostname, path / "hostname")
     if address.node_name is not None:
         for message in name_is_dns_subdomain(address.node_name, False):
             yield invalid(path / "nodeName", address.node_name, message)
@@ -55,7 +55,7 @@ def _validate_address(address: EndpointAddress, path: Path) -> Iterator[FieldErr
 
 def _validate_port(port: EndpointPort, path: Path, *, name_required: bool) -> Iterator[FieldError]:
     if port.name:
-        yield from validate_dns_label(port.name, path / "name")
+        yield from validate_dns1123_label(port.name, path / "name")
     elif name_required:
         yield required(path / "name")
     yield from validate_with(is_valid_port_num, port.port, path / "port")

@@ -14,7 +14,13 @@ from steersman.machinery.validation.ip import (
     is_valid_ip_for_legacy_field,
     parse_ip_sloppy,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_supported, validate_with
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_qualified_name,
+    validate_supported,
+    validate_with,
+)
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.core.services.fields import (
     CLUSTER_IP,
@@ -33,12 +39,7 @@ from steersman.registry.core.services.fields import (
 )
 from steersman.registry.pod_template.validation.paths import validate_port_number_or_name
 from steersman.registry.printing.go_struct import go_struct
-from steersman.registry.validation.endpoint_addresses import (
-    PROTOCOLS,
-    validate_dns_label,
-    validate_endpoint_ip,
-    validate_qualified_name,
-)
+from steersman.registry.validation.endpoint_addresses import PROTOCOLS, validate_endpoint_ip
 
 TOPOLOGY_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
@@ -129,7 +130,7 @@ def _validate_port_list(service: Service) -> Iterator[FieldError]:
 def _validate_port(port: ServicePort, path: Path, names: set[str], *, name_required: bool) -> Iterator[FieldError]:
     """One port; `names` are those of the ports before it, to which its own is added."""
     if port.name:
-        yield from validate_dns_label(port.name, path / "name")
+        yield from validate_dns1123_label(port.name, path / "name")
         if port.name in names:
             yield duplicate(path / "name", port.name)
         names.add(port.name)

@@ -18,7 +18,8 @@ from steersman.machinery.built_in.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.built_in.pod_resources import round_up_to_milli
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_qualified_name
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_immutable
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_native_resource, validate_quantity
 from steersman.machinery.validation.selectors import (
     STRICT,

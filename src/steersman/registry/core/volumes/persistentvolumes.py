@@ -20,12 +20,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid
 from steersman.machinery.validation.formats import is_valid_label_value
-from steersman.machinery.validation.object_meta import (
-    FIELD_IMMUTABLE,
-    name_is_dns_subdomain,
-    validate_immutable,
-    validate_new_metadata,
-)
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_immutable
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_new_metadata
 from steersman.machinery.values.times import now
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.sources import SOURCE_ATTRIBUTES

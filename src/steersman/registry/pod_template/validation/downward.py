@@ -8,9 +8,8 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.leaves import validate_supported
+from steersman.machinery.validation.leaves import validate_qualified_name, validate_supported
 from steersman.machinery.values.quantity import parse
-from steersman.registry.pod_template.validation.paths import validate_qualified_name
 
 VOLUME_FIELDS: Final = (
     "metadata.annotations",

@@ -15,17 +15,19 @@ from steersman.machinery.validation.formats import (
     is_usual_config_map_key,
     is_usual_env_var_name,
 )
-from steersman.machinery.validation.leaves import validate_name, validate_required, validate_with
+from steersman.machinery.validation.leaves import (
+    validate_dns1123_label,
+    validate_name,
+    validate_required,
+    validate_with,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.downward import (
     ENV_FIELDS,
     validate_object_field_selector,
     validate_resource_field_selector,
 )
-from steersman.registry.pod_template.validation.paths import (
-    validate_dns1123_label,
-    validate_no_backsteps,
-)
+from steersman.registry.pod_template.validation.paths import validate_no_backsteps
 from steersman.registry.pod_template.visiting import containers_with_paths
 
 _SOURCES: Final = (

@@ -7,45 +7,15 @@ from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import (
-    is_dns1123_label,
-    is_dns1123_subdomain,
-    is_qualified_name,
-    is_valid_port_name,
-    is_valid_port_num,
+    is_valid_port_number_or_name,
 )
-from steersman.machinery.validation.leaves import validate_with
 
 FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both inclusive"
-
-
-def validate_dns1123_label(value: str, path: Path) -> Iterable[FieldError]:
-    """A DNS label."""
-    return validate_with(is_dns1123_label, value, path)
-
-
-def validate_dns1123_subdomain(value: str, path: Path) -> Iterable[FieldError]:
-    """A DNS name."""
-    return validate_with(is_dns1123_subdomain, value, path)
-
-
-def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
-    """A name with an optional prefix, as label keys are."""
-    return validate_with(is_qualified_name, value, path)
-
-
-def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
-    """A number that is not below 0."""
-    return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else ()
 
 
 def validate_port_number_or_name(port: int | str, path: Path) -> Iterable[FieldError]:
     """A port given as a number, or by the name it has in the container."""
     return [invalid(path, port, message) for message in is_valid_port_number_or_name(port)]
-
-
-def is_valid_port_number_or_name(port: int | str) -> list[str]:
-    """What is wrong with such a port."""
-    return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
 
 
 def validate_file_mode(mode: int | None, path: Path) -> Iterable[FieldError]:

@@ -20,7 +20,14 @@ from steersman.machinery.validation.formats import (
     is_dns1123_subdomain_with_underscore,
 )
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field
-from steersman.machinery.validation.leaves import validate_choice, validate_name, validate_with
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_dns1123_subdomain,
+    validate_name,
+    validate_qualified_name,
+    validate_with,
+)
 from steersman.machinery.validation.object_meta import (
     name_is_dns_subdomain,
     validate_annotations,
@@ -37,11 +44,6 @@ from steersman.registry.pod_template.validation.containers import (
 from steersman.registry.pod_template.validation.env import reads_files, validate_file_key_volumes
 from steersman.registry.pod_template.validation.leniency import DELETION_COST, is_deletion_cost, pod_template_options
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import (
-    validate_dns1123_label,
-    validate_dns1123_subdomain,
-    validate_qualified_name,
-)
 from steersman.registry.pod_template.validation.profiles import validate_profile_annotations, validate_profiles_match
 from steersman.registry.pod_template.validation.resources import (
     MIRROR_POD,

@@ -8,12 +8,9 @@ from typing import Any, Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.validation.formats import is_http_header_name
-from steersman.registry.pod_template.validation.paths import (
-    is_valid_port_number_or_name,
-    validate_nonnegative,
-    validate_port_number_or_name,
-)
+from steersman.machinery.validation.formats import is_http_header_name, is_valid_port_number_or_name
+from steersman.machinery.validation.leaves import validate_nonnegative
+from steersman.registry.pod_template.validation.paths import validate_port_number_or_name
 
 SCHEMES: Final = ("HTTP", "HTTPS")
 

@@ -26,7 +26,7 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_name
+from steersman.machinery.validation.leaves import validate_choice, validate_dns1123_label, validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_huge_page_resource,
@@ -37,7 +37,6 @@ from steersman.machinery.validation.resource_names import (
 )
 from steersman.machinery.values.quantity import nanos, parse
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import validate_dns1123_label
 from steersman.registry.printing.internal_form import internal_text
 
 MIRROR_POD: Final = "kubernetes.io/config.mirror"

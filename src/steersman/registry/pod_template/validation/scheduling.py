@@ -9,6 +9,7 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.machinery.validation.leaves import validate_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
 from steersman.machinery.validation.selectors import (
     STRICT,
@@ -17,7 +18,6 @@ from steersman.machinery.validation.selectors import (
     validate_label_selector,
 )
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import validate_qualified_name
 from steersman.work.threads import paced
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")

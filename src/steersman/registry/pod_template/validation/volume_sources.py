@@ -9,11 +9,10 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
-from steersman.machinery.validation.leaves import validate_name, validate_supported
+from steersman.machinery.validation.leaves import validate_dns1123_label, validate_name, validate_supported
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.iscsi_names import FORMATS, is_iscsi_name
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import validate_dns1123_label
 
 _LUN_ERROR: Final = inclusive_range_error(0, 255)
 _PARTITION_ERROR: Final = inclusive_range_error(1, 255)

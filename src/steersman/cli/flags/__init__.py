@@ -1,5 +1,0 @@
-"""kube-apiserver's flags, as the commands that serve take them."""
-
-from steersman.cli.flags.parsing import arguments_by_flag, parse
-
-__all__ = ["arguments_by_flag", "parse"]

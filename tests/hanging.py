@@ -1,0 +1,76 @@
+"""Where the tasks of a test that hangs wait: stacks of threads, which pytest writes, end in the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from math import inf
+from time import monotonic, sleep
+from types import FrameType
+from typing import Any, Final
+
+LOOK_EVERY: Final = 0.5
+
+
+def running_loops() -> Iterator[asyncio.AbstractEventLoop]:
+    """Yield the event loops that run in any thread."""
+    found = set()
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, asyncio.AbstractEventLoop) and owner not in found:
+                found.add(owner)
+                yield owner
+            frame = frame.f_back
+
+
+def awaited(coroutine: Any) -> Iterator[str]:
+    """Yield the places where a coroutine waits, from the outermost to the one it waits for."""
+    while coroutine is not None:
+        for kind in ("cr", "gi", "ag"):
+            frame = getattr(coroutine, f"{kind}_frame", None)
+            if frame is not None:
+                yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_qualname}'
+                coroutine = getattr(coroutine, f"{kind}_await" if kind != "gi" else "gi_yieldfrom")
+                break
+        else:
+            return
+
+
+def tasks() -> str:
+    """Return a paragraph for each task of each running event loop: its name, and where it waits."""
+    paragraphs = []
+    for loop in running_loops():
+        for task in asyncio.all_tasks(loop):
+            paragraphs.append("\n".join([f"Task {task.get_name()}:", *awaited(task.get_coro())]))
+    return "\n".join(sorted(paragraphs))
+
+
+class Watch:
+    """A plugin that writes to a descriptor where all tasks wait when a test has taken so many seconds."""
+
+    def __init__(self, seconds: float, descriptor: int) -> None:
+        self._seconds = seconds
+        self._descriptor = os.dup(descriptor)  # while a test runs, pytest captures what is written to the first
+        self._deadline = inf
+        self._test = ""
+        threading.Thread(target=self._look, name="hanging tests", daemon=True).start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Begin to count."""
+        self._test, self._deadline = nodeid, monotonic() + self._seconds
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Count no more."""
+        self._deadline = inf
+
+    def _look(self) -> None:
+        while True:
+            sleep(LOOK_EVERY)
+            if monotonic() > self._deadline:
+                self._deadline = inf
+                os.write(self._descriptor, f"\n{self._test} hangs\n{tasks()}\n".encode())

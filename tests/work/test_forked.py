@@ -1,0 +1,116 @@
+"""Work of a child process: its outcome, its failure, its end with its parent's. Each runs in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HEAD = """
+import asyncio, os, pathlib, signal, sys, threading, time
+from steersman.work.forked import Forked, may_fork
+file = pathlib.Path(sys.argv[1])
+"""
+
+
+def run(body: str, file: Path) -> str:
+    program = HEAD + textwrap.dedent(body)
+    done = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+
+
+def test_the_work_is_done_by_a_child(tmp_path: Path) -> None:
+    body = """
+    async def main():
+        child = Forked(lambda: file.write_text(str(os.getppid())))
+        print(await child.ended(), file.read_text() == str(os.getpid()))
+        child.end()
+    print(may_fork())
+    asyncio.run(main())
+    """
+    assert run(body, tmp_path / "a").split() == ["True", "True", "True"]
+
+
+def test_work_that_fails_is_told(tmp_path: Path) -> None:
+    body = """
+    async def main():
+        child = Forked(lambda: file.read_text())
+        print(await child.ended())
+        child.end()
+    asyncio.run(main())
+    """
+    assert run(body, tmp_path / "a") == "False\n"
+
+
+def test_a_child_ends_with_its_parents_start(tmp_path: Path) -> None:
+    body = """
+    async def main():
+        child = Forked(lambda: time.sleep(60))
+        waiting = asyncio.ensure_future(child.ended())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        print((await asyncio.gather(waiting, return_exceptions=True))[0].__class__.__name__)
+        child.end()
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            print("none is left")
+    asyncio.run(main())
+    """
+    assert run(body, tmp_path / "a") == "CancelledError\nnone is left\n"
+
+
+def test_signals_are_the_parents(tmp_path: Path) -> None:
+    """SIGINT reaches both processes from a terminal: the parent is told of it once, and the child goes on."""
+    body = """
+    def work():
+        os.kill(os.getpid(), signal.SIGINT)
+        file.write_text("done")
+
+    async def main():
+        told = []
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, told.append, 1)
+        child = Forked(work)
+        print(await child.ended(), told, file.read_text())
+        child.end()
+    asyncio.run(main())
+    """
+    assert run(body, tmp_path / "a") == "True [] done\n"
+
+
+def test_a_process_with_threads_does_not_fork(tmp_path: Path) -> None:
+    body = """
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    print(may_fork())
+    end.set()
+    thread.join()
+    while not may_fork():  # the kernel knows of it a little longer
+        time.sleep(0.001)
+    """
+    assert run(body, tmp_path / "a") == "False\n"
+
+
+def test_where_there_can_be_no_child_that_is_told(tmp_path: Path) -> None:
+    body = """
+    def refuse():
+        raise BlockingIOError(11, "no more processes")
+
+    async def main():
+        os.fork = refuse
+        before = len(os.listdir("/proc/self/fd"))
+        try:
+            Forked(lambda: None)
+        except OSError as error:
+            print(error.strerror, len(os.listdir("/proc/self/fd")) == before)
+    asyncio.run(main())
+    """
+    assert run(body, tmp_path / "a") == "no more processes True\n"
