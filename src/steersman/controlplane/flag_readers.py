@@ -16,10 +16,11 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.suggestions import known_are, none_of
 from steersman.machinery.values.durations import DurationError, parse_duration
-from steersman.net.ascii import is_digits
+from steersman.net.ascii import is_digits, lower
 
 _LONGEST_INTEGER: Final = 100
 """Characters."""
+_DIGITS: Final = "0123456789abcdef"
 
 
 def boolean(text: str) -> bool:
@@ -71,7 +72,9 @@ def integer(text: str) -> int:
     digits = text[len(sign) :]
     if digits[:1] == "0" and digits[1:2] and digits[1] in "_01234567":
         digits = f"0o{digits[1:]}"
-    if len(digits) > _LONGEST_INTEGER or not (digits.isascii() and is_digits(digits[:1]) and digits[-1:].isalnum()):
+    if len(digits) > _LONGEST_INTEGER or not (
+        digits.isascii() and is_digits(digits[:1]) and lower(digits[-1:]) in _DIGITS
+    ):
         raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is no whole number")
     try:
         value = int(sign + digits, 0)
