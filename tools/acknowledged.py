@@ -4,8 +4,8 @@
     python -m tools.acknowledged --server 'bench/serve --etcd --servers=2 --late=0.1'
 
 Each round changes one thing that servers follow (definitions and their schemas, rights, policies of admission,
-webhooks, quotas, accounts, classes, APIServices, namespaces), and then asks at once, on every other connection, for
-what must have changed.
+webhooks, quotas, limits, accounts, classes, APIServices, namespaces and their labels), and then asks at once, on every
+other connection, for what must have changed.
 """
 
 from __future__ import annotations
@@ -85,6 +85,15 @@ Ask = Callable[[Connection], bool]
 def _configmap(connection: Connection, name: str = "", token: str = ADMIN, namespace: str = _CORE) -> int:
     body = {"metadata": {"name": name or f"c-{next(_names)}"}}
     return connection.ask("POST", f"{namespace}/configmaps?dryRun=All", body, token)[0]
+
+
+def _pod(connection: Connection, spec: dict[str, Any] | None = None) -> Any:
+    """Return a pod as it would be made, or the Status of the refusal."""
+    pod = {
+        "metadata": {"name": f"p-{next(_names)}"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **(spec or {})},
+    }
+    return connection.ask("POST", f"{_CORE}/pods?dryRun=All", pod)[1]
 
 
 def _definitions(writer: Connection) -> Iterator[tuple[str, Ask]]:
@@ -244,6 +253,85 @@ def _classes(writer: Connection) -> Iterator[tuple[str, Ask]]:
     yield "a class that is gone", lambda each: each.ask("POST", f"{_CORE}/pods?dryRun=All", pod)[0] == 403
 
 
+def _default_classes(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"d-{next(_names)}"
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    writer.made(path, {"metadata": {"name": name}, "value": 1000, "globalDefault": True})
+    yield "a default class of priority", lambda each: _pod(each)["spec"]["priority"] == 1000
+    writer.ask("DELETE", f"{path}/{name}")
+    yield "a default class of priority that is gone", lambda each: _pod(each)["spec"]["priority"] == 0
+    path, annotation = "/apis/storage.k8s.io/v1/storageclasses", "storageclass.kubernetes.io/is-default-class"
+    writer.made(path, {"metadata": {"name": name, "annotations": {annotation: "true"}}, "provisioner": "a/b"})
+    resources = {"requests": {"storage": "1Gi"}}
+    claim = {"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
+    claims = f"{_CORE}/persistentvolumeclaims?dryRun=All"
+
+    def class_of(each: Connection) -> str | None:
+        found: str | None = each.made(claims, claim)["spec"].get("storageClassName")
+        return found
+
+    yield "a default class of storage", lambda each: class_of(each) == name
+    writer.changed(f"{path}/{name}", {"metadata": {"annotations": {annotation: "false"}}})
+    yield "a class of storage that is the default no more", lambda each: class_of(each) is None
+    writer.ask("DELETE", f"{path}/{name}")
+
+
+def _runtimes(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"r-{next(_names)}"
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    overhead = {"podFixed": {"cpu": "10m"}}
+    writer.made(path, {"metadata": {"name": name}, "handler": "h", "overhead": overhead})
+    spec = {"runtimeClassName": name}
+    yield "a class of runtimes", lambda each: _pod(each, spec)["spec"].get("overhead") == {"cpu": "10m"}
+    writer.ask("DELETE", f"{path}/{name}")
+    yield "a class of runtimes that is gone", lambda each: _pod(each, spec)["code"] == 403
+
+
+def _limits(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"l-{next(_names)}"
+
+    def spec(amount: str) -> dict[str, Any]:
+        return {"spec": {"limits": [{"type": "Container", "default": {"cpu": amount}}]}}
+
+    def limits(each: Connection) -> Any:
+        return _pod(each)["spec"]["containers"][0]["resources"].get("limits")
+
+    writer.made(f"{_CORE}/limitranges", {"metadata": {"name": name}, **spec("1")})
+    yield "a range of limits", lambda each: limits(each) == {"cpu": "1"}
+    writer.changed(f"{_CORE}/limitranges/{name}", spec("2"))
+    yield "a range of limits that was changed", lambda each: limits(each) == {"cpu": "2"}
+    writer.ask("DELETE", f"{_CORE}/limitranges/{name}")
+    yield "a range of limits that is gone", lambda each: limits(each) is None
+
+
+def _labels(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    def label(value: str | None) -> None:
+        labels = {"pod-security.kubernetes.io/enforce": value, "acknowledged": value}
+        writer.changed(_CORE, {"metadata": {"labels": labels}})
+
+    name = f"s-{next(_names)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = {
+        "name": "hook.acknowledged.example",
+        "admissionReviewVersions": ["v1"],
+        "rules": [rule],
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+        "namespaceSelector": {"matchLabels": {"acknowledged": "restricted"}},
+    }
+    path = f"{_ADMISSION}/validatingwebhookconfigurations"
+    writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
+    yield "a namespace that is not selected", lambda each: _configmap(each) == 201
+    label("restricted")
+    yield "a namespace that is restricted", lambda each: _pod(each).get("code") == 403
+    yield "a namespace that is selected", lambda each: _configmap(each) == 500
+    label(None)
+    yield "a namespace that is restricted no more", lambda each: "code" not in _pod(each)
+    yield "a namespace that is selected no more", lambda each: _configmap(each) == 201
+    writer.ask("DELETE", f"{path}/{name}")
+
+
 def _services(writer: Connection) -> Iterator[tuple[str, Ask]]:
     group = f"g{next(_names)}.acknowledged.example"
     path = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -280,6 +368,10 @@ FOLLOWED: Final = (
     _quotas,
     _accounts,
     _classes,
+    _default_classes,
+    _runtimes,
+    _limits,
+    _labels,
     _services,
     _namespaces,
 )

@@ -152,11 +152,27 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
 
 
 @pytest.mark.parametrize(
+    ("text", "number"), [("0x10", 16), ("010", 8), ("0o7", 7), ("0b11", 3), ("+5", 5), ("1_000", 1000), ("0", 0)]
+)
+def test_numbers_are_those_of_go(text: str, number: int) -> None:
+    assert parsed(f"--max-requests-inflight={text}").max_requests_inflight == number
+
+
+@pytest.mark.parametrize(
     ("argument", "told"),
     [
         ("--secure-port=65536", "--secure-port: 65536 is no port"),
         ("--secure-port=-1", "--secure-port: -1 is negative"),
         ("--secure-port=x", "--secure-port: 'x' is no whole number"),
+        ("--secure-port=0x", "--secure-port: '0x' is no whole number"),
+        ("--secure-port=09", "--secure-port: '09' is no whole number"),
+        ("--secure-port=1 ", "--secure-port: '1 ' is no whole number"),
+        ("--secure-port=+-1", "--secure-port: '+-1' is no whole number"),
+        ("--secure-port=", "--secure-port: '' is no whole number"),
+        (f"--secure-port={'1' * 5000}", f"--secure-port: '{'1' * 100}' is no whole number"),
+        ("--max-requests-inflight=9223372036854775808", "--max-requests-inflight: 9223372036854775808 is out of range"),
+        ("--runtime-config==true", "runtime-config invalid key"),
+        ("--bind-address=::1%lo", "--bind-address: '::1%lo' does not appear to be an IPv4 or IPv6 address"),
         ("--secure-port", "--secure-port needs a value"),
         ("--request-timeout=soon", '--request-timeout: time: invalid duration "soon"'),
         ("--request-timeout=-1s", "--request-timeout: -1s is negative"),

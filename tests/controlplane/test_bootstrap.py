@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.controlplane.addresses import service_node_ports
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.options import Options, OptionsError
@@ -212,12 +213,24 @@ async def test_namespaces_of_the_system_are_kept(start_control_plane, client_of,
 
 
 @pytest.mark.parametrize(
+    ("text", "ports"),
+    [("7", range(7, 8)), ("7+3", range(7, 11)), ("7-9", range(7, 10)), (" 7-65535 ", range(7, 65536))],
+)
+def test_ports_of_nodes_are_a_range_a_port_or_a_port_and_how_many_more(text: str, ports: range) -> None:
+    assert service_node_ports(Options(data_dir=Path("/nowhere"), service_node_port_range=text)) == ports
+
+
+@pytest.mark.parametrize(
     ("options", "text"),
     [
         ({"service_cluster_ip_range": "10.0.0.0/240"}, "--service-cluster-ip-range"),
         ({"service_cluster_ip_range": "10.0.0.0/30"}, "must be at least 8 IP addresses"),
         ({"service_cluster_ip_range": "10.0.0.0/24,fd00::1/128"}, "must be at least 8 IP addresses"),
-        ({"service_node_port_range": "5"}, "--service-node-port-range"),
+        ({"service_node_port_range": "5-"}, "--service-node-port-range"),
+        ({"service_node_port_range": "30-20"}, "--service-node-port-range"),
+        ({"service_node_port_range": "1+2-3"}, "--service-node-port-range"),
+        ({"service_node_port_range": "65535+1"}, "--service-node-port-range"),
+        ({"service_node_port_range": "1-" + "9" * 5000}, "--service-node-port-range"),
         ({"token_auth_file": __file__}, "--token-auth-file"),
         ({"tls_min_version": "SSLv3"}, 'unknown tls version "SSLv3"'),
     ],

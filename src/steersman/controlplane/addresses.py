@@ -32,6 +32,9 @@ class Address(Struct, frozen=True):
     ca_key: Path
 
 
+_LAST_PORT: Final = 65535
+
+
 def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
     """What addresses of services come from, the primary range first. Raises OptionsError."""
     try:
@@ -50,10 +53,18 @@ def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
 def service_node_ports(options: Options) -> range:
     """What ports of services on nodes come from. Raises OptionsError."""
     text = options.service_node_port_range
-    first, _, last = text.partition("-")
-    if not (is_digits(first) and is_digits(last) and 0 < int(first) <= int(last) < 65536):
+    first, dash, last = trim_space(text).partition("-")
+    first, plus, more = (first, "", "") if dash else first.partition("+")
+    low = _port(first)
+    high = _port(last) if dash else low + _port(more) if plus else low
+    if not 0 < low <= high <= _LAST_PORT:
         raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
-    return range(int(first), int(last) + 1)
+    return range(low, high + 1)
+
+
+def _port(text: str) -> int:
+    """Return the number of a port, one that there is not for a text that is none."""
+    return int(text) if is_digits(text) and len(text) <= len(str(_LAST_PORT)) else _LAST_PORT + 1
 
 
 def public_address(options: Options) -> str:

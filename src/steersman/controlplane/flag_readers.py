@@ -16,7 +16,11 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.suggestions import known_are, none_of
 from steersman.machinery.values.durations import DurationError, parse_duration
-from steersman.net.ascii import is_digits
+from steersman.net.ascii import is_digits, lower
+
+_LONGEST_INTEGER: Final = 100
+"""Characters."""
+_DIGITS: Final = "0123456789abcdef"
 
 
 def boolean(text: str) -> bool:
@@ -49,9 +53,7 @@ def token_expiration(text: str) -> int:
 
 
 def number(text: str) -> int:
-    if not is_digits(text.removeprefix("-")):
-        raise ValueError(f"{text!r} is no whole number")
-    value = int(text)
+    value = integer(text)
     if value < 0:
         raise ValueError(f"{value} is negative")
     return value
@@ -65,9 +67,22 @@ def positive(text: str) -> int:
 
 
 def integer(text: str) -> int:
-    if not is_digits(text.removeprefix("-")):
-        raise ValueError(f"{text!r} is no whole number")
-    return int(text)
+    """Read an int64 as Go's flags do, whose base the text may say: `0x10`, `0o7` or `07`, `0b1`, `1_000`."""
+    sign = text[:1] if text[:1] in ("+", "-") else ""
+    digits = text[len(sign) :]
+    if digits[:1] == "0" and digits[1:2] and digits[1] in "_01234567":
+        digits = f"0o{digits[1:]}"
+    if len(digits) > _LONGEST_INTEGER or not (
+        digits.isascii() and is_digits(digits[:1]) and lower(digits[-1:]) in _DIGITS
+    ):
+        raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is no whole number")
+    try:
+        value = int(sign + digits, 0)
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{text} is out of range")
+    return value
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -109,6 +124,8 @@ def one(text: str) -> tuple[str, ...]:
 
 
 def address(text: str) -> str:
+    if "%" in text:  # a zone, which Go's flags take for no part of an address
+        raise ValueError(f"{text!r} does not appear to be an IPv4 or IPv6 address")
     return str(ip_address(text))
 
 
@@ -280,7 +297,7 @@ def pairs(text: str) -> dict[str, str]:
     found = {}
     for each in text.split(","):
         key, _, value = each.partition("=")
-        if trim_space(key):
+        if each:
             found[trim_space(key)] = trim_space(value)
     return found
 

@@ -216,10 +216,10 @@ class Options(AuditOptions):
     """Without effect, as one thread writes."""
     allow_privileged: bool = OBJECTS(False, read.boolean, "allow privileged containers")
     default_not_ready_toleration_seconds: int = OBJECTS(
-        300, read.number, "how long new pods stay on nodes that are not ready"
+        300, read.integer, "how long new pods stay on nodes that are not ready"
     )
     default_unreachable_toleration_seconds: int = OBJECTS(
-        300, read.number, "how long new pods stay on nodes that cannot be reached"
+        300, read.integer, "how long new pods stay on nodes that cannot be reached"
     )
     event_ttl: int = OBJECTS(3600, read.whole_seconds, "how long events are kept")
     service_cluster_ip_range: str = OBJECTS("10.0.0.0/24", str, "CIDR of service addresses")

@@ -14,7 +14,7 @@ import pytest
 
 from steersman.net.client.grpc import CallError, Code, Exchange, Messages, encode_timeout, head
 from steersman.net.client.unix_rpc import LARGEST_MESSAGE, UnixChannel
-from steersman.net.http2 import frames
+from steersman.net.http2 import frames, hpack
 
 METHOD = "/test.Echo/Say"
 Answer = Callable[[bytes, Any], Awaitable[bytes]]
@@ -225,6 +225,23 @@ async def until_request(reader: asyncio.StreamReader) -> None:
         await reader.readexactly(first >> 8)
 
 
+def _head(stream: int, fields: dict[str, str], *, ends: bool = False) -> bytes:
+    block = b"".join(hpack.field(name, value) for name, value in fields.items())
+    return frames.headers(stream, block, frames.END_STREAM if ends else 0, 16384)
+
+
+def _data(payload: bytes) -> bytes:
+    return frames.frame(frames.DATA, 0, 1, payload)
+
+
+def _answer(payload: bytes, status: str) -> bytes:
+    return _head(1, OK) + _data(payload) + _head(1, {"grpc-status": status}, ends=True)
+
+
+OK = {":status": "200", "content-type": "application/grpc"}
+INTERNAL = "code = Internal desc ="
+NO_MESSAGE = "cardinality violation: received no response message from non-server-streaming RPC"
+_STATUS_13 = hpack.field("grpc-status", "13")
 ENDS: dict[str, tuple[bytes, str]] = {
     "hangs up": (b"", "code = Unavailable desc = error reading from server: EOF"),
     "goes away": (
@@ -243,13 +260,68 @@ ENDS: dict[str, tuple[bytes, str]] = {
         frames.rst_stream(1, 77),
         "code = Internal desc = stream terminated by RST_STREAM with error code: unknown error code 0x4d",
     ),
-    "says nothing": (
-        frames.headers(1, b"\x88", frames.END_STREAM, 16384),
-        "code = Unknown desc = unexpected HTTP status code received from server: 200",
+    "breaks the protocol": (
+        frames.rst_stream(1, frames.ErrorCode.PROTOCOL_ERROR),
+        "code = Internal desc = stream terminated by RST_STREAM with error code: PROTOCOL_ERROR",
+    ),
+    "says nothing": (_head(1, OK, ends=True), "code = Unknown desc = "),
+    "says no type": (
+        _head(1, {":status": "200"}, ends=True),
+        "code = Unknown desc = unexpected HTTP status code received from server: 200 (OK); "
+        "malformed header: missing HTTP content-type",
     ),
     "is no server of gRPC": (
-        frames.headers(1, b"\x8d", frames.END_STREAM, 16384),  # 404
-        "code = Unimplemented desc = unexpected HTTP status code received from server: 404",
+        _head(1, {":status": "404", "content-type": "text/html"}) + _data(b"<html>"),
+        "code = Unimplemented desc = unexpected HTTP status code received from server: 404 (Not Found); "
+        'transport: received unexpected content-type "text/html"',
+    ),
+    "fails without a message": (_head(1, OK) + _head(1, {"grpc-status": "0"}, ends=True), f"{INTERNAL} {NO_MESSAGE}"),
+    "fails with an OK": (
+        _head(1, {":status": "500", "content-type": "application/grpc", "grpc-status": "0"}, ends=True),
+        f"{INTERNAL} {NO_MESSAGE}",
+    ),
+    "ends without trailers": (
+        _head(1, OK) + _data(b"\0\0\0\0\x01x") + frames.frame(frames.DATA, frames.END_STREAM, 1, b""),
+        f"{INTERNAL} server closed the stream without sending trailers",
+    ),
+    "ends within a message": (_answer(b"\0\0\0\0\x05x", "0"), f"{INTERNAL} unexpected EOF"),
+    "sends two messages": (
+        _answer(b"\0\0\0\0\x01x\0\0\0\0\x01y", "0"),
+        f"{INTERNAL} cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message",
+    ),
+    "begins a message of 4 GiB": (
+        _head(1, OK) + _data(b"\0\xff\xff\xff\xffx"),
+        "code = ResourceExhausted desc = grpc: received message larger than max (4294967295 vs. 4194304)",
+    ),
+    "compresses": (
+        _head(1, OK) + _data(b"\x01\0\0\0\x01x"),
+        f"{INTERNAL} grpc: compressed flag set with identity or empty encoding",
+    ),
+    "compresses as it says": (
+        _head(1, {**OK, "grpc-encoding": "gzip"}) + _data(b"\x01\0\0\0\x01x"),
+        f'{INTERNAL} grpc: Decompressor is not installed for grpc-encoding "gzip"',
+    ),
+    "sends another form": (
+        _head(1, OK) + _data(b"\x02\0\0\0\x01x"),
+        f"{INTERNAL} grpc: received unexpected payload format 2",
+    ),
+    "says no number": (
+        _answer(b"", "abc"),
+        'code = Unknown desc = transport: malformed grpc-status: strconv.ParseInt: parsing "abc": invalid syntax',
+    ),
+    "says too large a number": (
+        _answer(b"", "2147483648"),
+        "code = Unknown desc = transport: malformed grpc-status: strconv.ParseInt: parsing "
+        '"2147483648": value out of range',
+    ),
+    "says a number of 5,000 digits": (
+        _answer(b"", "1" * 5000),
+        "code = Unknown desc = transport: malformed grpc-status: strconv.ParseInt: parsing "
+        f'"{"1" * 1024}": value out of range',
+    ),
+    "says bytes": (
+        _head(1, OK) + frames.headers(1, _STATUS_13 + b"\0\x0cgrpc-message\x05%ff\xfe\x80", frames.END_STREAM, 16384),
+        f"{INTERNAL} \ufffd\ufffd\ufffd",
     ),
 }
 

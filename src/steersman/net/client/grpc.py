@@ -6,17 +6,19 @@ Errors read as grpc-go prints them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from enum import IntEnum
 from math import ceil
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
-from steersman.net.ascii import is_digits
+from steersman.net.ascii import is_digits, lower
 from steersman.net.body import IncomingBody
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.http2.answer import ClientStream, NotProcessed
+from steersman.net.client.http2.answer import ClientStream, NotProcessed, StreamReset
 from steersman.net.client.http2.connection import Http2Connection
+from steersman.net.http1.exchange import PHRASES
+from steersman.net.http1.head import quoted
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.request import Fields, text_of
 from steersman.net.message import BodyAborted
@@ -24,14 +26,19 @@ from steersman.net.message import BodyAborted
 LARGEST_MESSAGE: Final = 512 << 20
 """Bytes of one message that comes, where the caller says nothing else."""
 _PREFIX: Final = 5
-_OK: Final = 200
+_NO_MESSAGE: Final = "cardinality violation: received no response message from non-server-streaming RPC"
+_SECOND_MESSAGE: Final = (
+    "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"
+)
 _UNITS: Final = (("n", 1e9), ("u", 1e6), ("m", 1e3), ("S", 1.0))
 _MOST_UNITS: Final = 100_000_000
 _MAX_DETAILS: Final = 1024
 """Characters of what the other side says of an error."""
 _POST: Final = b"\x83"
 _SCHEMES: Final = {False: b"\x86", True: b"\x87"}
-_FIELDS: Final = hpack.field("content-type", "application/grpc") + hpack.field("te", "trailers")
+_MEDIA_TYPE: Final = "application/grpc"
+_MOST_STATUS: Final = (1 << 31) - 1
+_FIELDS: Final = hpack.field("content-type", _MEDIA_TYPE) + hpack.field("te", "trailers")
 
 
 class Code(IntEnum):
@@ -151,15 +158,28 @@ class _Ending(ClientStream):
 
     def __init__(self, connection: Http2Connection) -> None:
         super().__init__(connection, connection.next_id, connection.peer_window)
-        self._trailers: dict[bytes, bytes] = {}
+        self._trailers: dict[bytes, bytes] | None = None
+        self._refusal: CallError | None = None
+        """Error of an answer that is read no further."""
 
     def take_head(self, fields: Fields, *, ends: bool) -> None:
         if ends:
             self.take_trailers(fields)
         super().take_head(fields, ends=ends)
+        if self.has_head and not ends and (error := self._not_grpc()) is not None:
+            raise self._refused(error)
 
     def take_trailers(self, fields: Fields) -> None:
         self._trailers = {bytes(name): bytes(value) for name, value, _ in fields}
+
+    def _refused(self, error: CallError) -> frames.StreamFault:
+        """Return the fault that ends the stream with `error`."""
+        self._refusal = error
+        return frames.StreamFault(self.id, frames.ErrorCode.CANCEL, error.details)
+
+    def _lost(self, error: BadAnswer) -> CallError:
+        """Return the error of a stream that has ended with `error` of its connection."""
+        return self._refusal or _lost(error)
 
     def take_data(self, data: bytes) -> None:
         self._connection.consumed(self, len(data))
@@ -171,15 +191,50 @@ class _Ending(ClientStream):
 
     def outcome(self) -> CallError | None:
         """Return the error that the other side has ended the call with, None for a good end."""
-        status = text_of(self._trailers.get(b"grpc-status", b""))
-        if not is_digits(status):
-            code = Code.UNKNOWN if self.status == _OK else _OF_HTTP.get(self.status, Code.UNKNOWN)
-            return CallError(code, f"unexpected HTTP status code received from server: {self.status}")
-        if int(status) == Code.OK and self.status == _OK:
+        if (error := self._not_grpc()) is not None:
+            return error
+        trailers = self._trailers
+        if trailers is None:
+            return CallError(Code.INTERNAL, "server closed the stream without sending trailers")
+        if b"grpc-status" not in trailers:
+            return CallError(Code.UNKNOWN, "")
+        try:
+            code = _read_status(trailers[b"grpc-status"])
+        except ValueError as error:
+            return CallError(Code.UNKNOWN, f"transport: malformed grpc-status: {error}")
+        if code == Code.OK:
             return None
-        details = unquote(text_of(self._trailers.get(b"grpc-message", b""))[:_MAX_DETAILS])
-        known = int(status) in Code._value2member_map_
-        return CallError(Code(int(status)) if known else Code.UNKNOWN, details)
+        details = unquote_to_bytes(trailers.get(b"grpc-message", b"")).decode("utf-8", "replace")[:_MAX_DETAILS]
+        return CallError(Code(code) if code in Code._value2member_map_ else Code.UNKNOWN, details)
+
+    def _not_grpc(self) -> CallError | None:
+        """Return the error of a head that is no server of gRPC's, None for one that is."""
+        if ("content-type", _MEDIA_TYPE) in self.headers:
+            return None
+        media_type = next((value for name, value in self.headers if name == "content-type"), None)
+        if media_type is None:
+            why = "malformed header: missing HTTP content-type"
+        elif lower(media_type).startswith((f"{_MEDIA_TYPE}+", f"{_MEDIA_TYPE};")) or lower(media_type) == _MEDIA_TYPE:
+            return None
+        else:
+            why = f"transport: received unexpected content-type {quoted(media_type[:_MAX_DETAILS].encode())}"
+        status = f"{self.status} ({PHRASES.get(self.status, '')})"
+        code = _OF_HTTP.get(self.status, Code.UNKNOWN)
+        return CallError(code, f"unexpected HTTP status code received from server: {status}; {why}")
+
+
+def _read_status(raw: bytes) -> int:
+    """Return a status as Go's `strconv.ParseInt(text, 10, 32)` reads it. Raises ValueError."""
+    text = text_of(raw)
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    shown = quoted(raw[:_MAX_DETAILS])
+    if not is_digits(digits):
+        raise ValueError(f"strconv.ParseInt: parsing {shown}: invalid syntax")
+    digits = digits.lstrip("0") or "0"
+    is_negative = text.startswith("-")
+    if len(digits) > len(str(_MOST_STATUS)) or int(digits) > _MOST_STATUS + is_negative:
+        raise ValueError(f"strconv.ParseInt: parsing {shown}: value out of range")
+    return -int(digits) if is_negative else int(digits)
 
 
 class _Call(_Ending):
@@ -191,29 +246,35 @@ class _Call(_Ending):
         self._most = most
         self._parts: list[bytes] = []
         self._size = 0
+        self._expected: int | None = None
+        """Bytes of the message, None until its prefix has come."""
 
     def take_bytes(self, data: bytes) -> None:
         self._size += len(data)
         self._parts.append(data)
-        if self._size > self._most + _PREFIX:
-            size = int.from_bytes(b"".join(self._parts)[1:_PREFIX])
-            self._settle(_too_large(size, self._most))
-            raise frames.StreamFault(self.id, frames.ErrorCode.CANCEL, "the answer is too large")
+        if self._expected is None and self._size >= _PREFIX:
+            try:
+                self._expected = _read_prefix(b"".join(self._parts)[:_PREFIX], self._most, self.headers)
+            except CallError as error:
+                raise self._refused(error) from None
+        if self._expected is not None and self._size > self._expected + _PREFIX:
+            raise self._refused(CallError(Code.INTERNAL, _SECOND_MESSAGE))
 
     def take_end(self) -> None:
         super().take_end()
         if (error := self.outcome()) is not None:
             self._settle(error)
-            return
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        if len(data) < _PREFIX or data[0] or int.from_bytes(data[1:_PREFIX]) != len(data) - _PREFIX:
-            self._settle(CallError(Code.INTERNAL, "the answer is not one message"))
+        elif self._expected is None:
+            self._settle(CallError(Code.INTERNAL, _NO_MESSAGE))
+        elif self._size < self._expected + _PREFIX:
+            self._settle(CallError(Code.INTERNAL, "unexpected EOF"))
         elif not self.done.done():
+            data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self.done.set_result(data[_PREFIX:])
 
     def fail(self, error: BadAnswer) -> None:
         super().fail(error)
-        self._settle(_lost(error))
+        self._settle(self._lost(error))
 
     def _settle(self, error: CallError) -> None:
         if not self.done.done():
@@ -238,11 +299,7 @@ class Messages:
         partial = self._partial
         if len(partial) < _PREFIX:
             return None
-        if partial[0]:
-            raise CallError(Code.INTERNAL, "grpc: compressed flag set with identity or empty encoding")
-        size = int.from_bytes(partial[1:_PREFIX])
-        if size > self._most:
-            raise _too_large(size, self._most)
+        size = _read_prefix(partial, self._most)
         if len(partial) - _PREFIX < size:
             return None
         message = bytes(partial[_PREFIX : _PREFIX + size])
@@ -250,11 +307,26 @@ class Messages:
         return message
 
 
-def _too_large(size: int, most: int) -> CallError:
-    return CallError(Code.RESOURCE_EXHAUSTED, f"grpc: received message larger than max ({size} vs. {most})")
+def _read_prefix(prefix: bytes | bytearray, most: int, headers: Sequence[tuple[str, str]] = ()) -> int:
+    """Return the size of the message that a prefix begins. Raises CallError for one that cannot be read."""
+    size = int.from_bytes(prefix[1:_PREFIX])
+    if size > most:
+        raise CallError(Code.RESOURCE_EXHAUSTED, f"grpc: received message larger than max ({size} vs. {most})")
+    form = prefix[0]
+    if form > 1:
+        raise CallError(Code.INTERNAL, f"grpc: received unexpected payload format {form}")
+    if form:
+        encoding = next((value for name, value in headers if name == "grpc-encoding"), "")
+        if encoding in ("", "identity"):
+            raise CallError(Code.INTERNAL, "grpc: compressed flag set with identity or empty encoding")
+        shown = quoted(encoding[:_MAX_DETAILS].encode())
+        raise CallError(Code.INTERNAL, f"grpc: Decompressor is not installed for grpc-encoding {shown}")
+    return size
 
 
 def _lost(error: BadAnswer) -> CallError:
+    if isinstance(error, NotProcessed) and error.reset == frames.ErrorCode.PROTOCOL_ERROR:
+        error = StreamReset(str(error), error.reset)  # only HTTP's own clients take that for a refusal
     return CallError(Code.UNAVAILABLE, str(error), is_unsent=isinstance(error, NotProcessed), lost=error)
 
 
@@ -311,7 +383,7 @@ class Stream(_Ending):
 
     def fail(self, error: BadAnswer) -> None:
         super().fail(error)
-        self._end(_lost(error))
+        self._end(self._lost(error))
 
     def _end(self, error: CallError | None) -> None:
         if not self._is_over:
@@ -338,7 +410,7 @@ class Exchange(_Ending):
             try:
                 piece = await self._body.next()
             except BodyAborted as error:
-                raise CallError(Code.UNAVAILABLE, str(error)) from None
+                raise self._refusal or CallError(Code.UNAVAILABLE, str(error)) from None
             if piece:
                 self._incoming.feed(piece)
                 continue

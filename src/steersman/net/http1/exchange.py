@@ -12,7 +12,7 @@ from steersman.net.message import Request, Response, Stream, Upgraded
 from steersman.net.outgoing import LITTLE, MANY_PIECES, OutgoingAnswer
 from steersman.net.upgrade import UpgradedConnection
 
-_PHRASES: Final = {
+PHRASES: Final = {
     100: "Continue",
     101: "Switching Protocols",
     102: "Processing",
@@ -78,7 +78,7 @@ _PHRASES: Final = {
 }
 """As Go's http.StatusText has them."""
 STATUS_LINES: Final = {
-    code: f"HTTP/1.1 {code} {_PHRASES.get(code, f'status code {code}')}\r\n".encode() for code in range(100, 1000)
+    code: f"HTTP/1.1 {code} {PHRASES.get(code, f'status code {code}')}\r\n".encode() for code in range(100, 1000)
 }
 _OLD: Final = slice(len(b"HTTP/1.1"), None)
 

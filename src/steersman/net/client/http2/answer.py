@@ -29,9 +29,10 @@ _STATUS_DIGITS: Final = 3
 
 class NotProcessed(BadAnswer):
     """The other side has done nothing for the request, which may be sent again; `begun` says whether a body that can be
-    read once only has been begun."""
+    read once only has been begun, `reset` is the error code with which it has reset the stream."""
 
     begun = False
+    reset: int | None = None
 
 
 class StreamReset(BadAnswer):

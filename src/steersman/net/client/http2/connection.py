@@ -315,8 +315,12 @@ class Http2Connection(Sending):
             self._control.spend()
             return
         text = f"stream error: stream ID {stream_id}; {frames.error_name(code)}; received from peer"
-        is_unread = code in (ErrorCode.REFUSED_STREAM, ErrorCode.PROTOCOL_ERROR)
-        stream.fail(NotProcessed(text) if is_unread else StreamReset(text, code))
+        if code in (ErrorCode.REFUSED_STREAM, ErrorCode.PROTOCOL_ERROR):
+            unread = NotProcessed(text)
+            unread.reset = code
+            stream.fail(unread)
+        else:
+            stream.fail(StreamReset(text, code))
         self.forget(stream)
 
     def take_settings(self, settings: dict[int, int]) -> None:
