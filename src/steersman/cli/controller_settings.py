@@ -35,26 +35,32 @@ _OPTIONS: Final = (
     _accounts(
         "--legacy-service-account-token-clean-up-period",
         default="8760h0m0s",
-        help="How long after its last use a token is taken back that was made for an account.",
+        help="Time without use after which a token that was made for an account is taken back.",
     ),
-    _signing("--cluster-signing-cert-file", type=_File, help="The authority of all signers of certificates."),
-    _signing("--cluster-signing-key-file", type=_File, help="Its key."),
+    _signing("--cluster-signing-cert-file", type=_File, help="Certificate of the authority of all signers, PEM."),
+    _signing("--cluster-signing-key-file", type=_File, help="Key of --cluster-signing-cert-file, PEM."),
     *(
-        _signing(f"--cluster-signing-{flag}-{part}-file", type=_File, help=f"The same of {signer} alone.")
+        _signing(f"--cluster-signing-{flag}-{part}-file", type=_File, help=f"{what} of the signer {signer} alone, PEM.")
         for signer, flag in _SIGNERS.items()
-        for part in ("cert", "key")
+        for part, what in (("cert", "Certificate"), ("key", "Key"))
     ),
     _signing(
         "--cluster-signing-duration",
         default="8760h0m0s",
-        help="How long signed certificates last, unless less is asked for.",
+        help="Life of signed certificates, unless less is asked for.",
     ),
     _addresses("--allocate-node-cidrs", is_flag=True, help="Give nodes addresses for their pods."),
-    _addresses("--cluster-cidr", default="", help="The ranges of these, separated by a comma."),
-    _addresses("--service-cluster-ip-range", default="", help="The ranges of services, which nodes are not given."),
-    _addresses("--node-cidr-mask-size", type=int, default=0, help="Bits of a node's network.  [default: 24; 64]"),
-    _addresses("--node-cidr-mask-size-ipv4", type=int, default=0, help="The same, of IPv4 beside IPv6."),
-    _addresses("--node-cidr-mask-size-ipv6", type=int, default=0, help="The same, of IPv6 beside IPv4."),
+    _addresses("--cluster-cidr", default="", help="CIDRs of pods, separated by a comma."),
+    _addresses("--service-cluster-ip-range", default="", help="CIDRs of services, which nodes are not given."),
+    _addresses(
+        "--node-cidr-mask-size", type=int, default=0, help="Bits of a node's CIDR.  [default: 24, or 64 of IPv6]"
+    ),
+    _addresses(
+        "--node-cidr-mask-size-ipv4", type=int, default=0, help="Bits of a node's IPv4 CIDR beside one of IPv6."
+    ),
+    _addresses(
+        "--node-cidr-mask-size-ipv6", type=int, default=0, help="Bits of a node's IPv6 CIDR beside one of IPv4."
+    ),
 )
 
 

@@ -22,7 +22,7 @@ from steersman.cli.serve import fail
     default=("*",),
     cls=Option,
     section="Generic",
-    help="Which run: * for all that are on by default, foo for that one, -foo for all but that one.",
+    help="Controllers to run: * for all that are on by default, foo for that one, -foo for all but that one.",
 )
 @settings_flags
 @click.option(
@@ -30,7 +30,7 @@ from steersman.cli.serve import fail
     is_flag=True,
     cls=Option,
     section="Generic",
-    help="Each controller is a service account of its own.",
+    help="Let each controller use a service account of its own.",
 )
 @log_options
 @leader_elect_option

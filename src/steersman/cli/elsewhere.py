@@ -31,7 +31,7 @@ kubeconfig_option: Final[Callable[[F], F]] = click.option(
     required=True,
     cls=Option,
     section="Generic",
-    help="Where the API server is, and who this is to it.",
+    help="Kubeconfig with the address of the API server and the credentials for it.",
 )
 leader_elect_option: Final[Callable[[F], F]] = click.option(
     "--leader-elect/--no-leader-elect",
@@ -49,7 +49,7 @@ def log_options(command: F) -> F:
         "--logging-format",
         type=click.Choice(FLAGS["logging-format"].values),
         default=logs.TEXT,
-        help="Form of its lines.",
+        help="Form of the log's lines.",
     )
     level = section(
         "-v", "--v", "verbosity", type=click.IntRange(0), default=0, help=FLAGS["v"].help.capitalize() + "."
