@@ -32,7 +32,7 @@ up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupt
 	$(BIN)/steersman up $(FLAGS)
 
 test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=tests/net for some)
-	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile $(TESTS)
+	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(RUN) $(TESTS)
 
 test-all: install ## all tests, the slow ones too
 	$(BIN)/python -m pytest --override-ini faulthandler_timeout=900

@@ -268,7 +268,7 @@ async def test_fields_that_only_another_version_selects_by(cluster: Cluster) -> 
     assert [each["metadata"]["name"] for each in found["items"]] == ["y"]
     for field in ("spec.a", "v2/spec.a"):
         assert (await cluster.client.get(f"{cluster.path()}?fieldSelector={field}=y")).status == 400
-    document = (await cluster.client.get(f"/openapi/v3/apis/{GROUP}/v1")).json()
+    document = await cluster.answers(f"/openapi/v3/apis/{GROUP}/v1", 200)
     assert "x-kubernetes-selectable-fields" not in document["components"]["schemas"]["com.example.v1.Foo"]
 
 
@@ -299,7 +299,7 @@ async def test_there_is_no_hash_of_a_stored_version_that_is_not_served(cluster: 
 
 async def test_operations_across_namespaces_have_the_kind_with_a_capital(cluster: Cluster) -> None:
     await cluster.define(definition(kind="foo"))
-    paths = (await cluster.client.get(f"/openapi/v3/apis/{GROUP}/v1")).json()["paths"]
+    paths = (await cluster.answers(f"/openapi/v3/apis/{GROUP}/v1", 200))["paths"]
     assert paths[f"/apis/{GROUP}/v1/foos"]["get"]["operationId"] == "listExampleComV1FooForAllNamespaces"
     own = paths[f"/apis/{GROUP}/v1/namespaces/{{namespace}}/foos"]["get"]
     assert own["operationId"] == "listExampleComV1Namespacedfoo"

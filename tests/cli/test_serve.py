@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import http.client
 import re
@@ -20,6 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
+from steersman.cli.serve import os_error_line
 from steersman.server.certificates import ensure_certificates
 from steersman.testing import ServerNotReady, ServerProcess
 
@@ -37,6 +39,22 @@ def refusal(server: ServerProcess) -> str:
     (text,) = lines
     assert text.startswith("steersman: ")
     return text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/d/steersman.db.lock"),
+            "/d/steersman.db.lock: Permission denied",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device"), "/d: No space left on device"),
+        (ssl.SSLError(9, "PEM lib"), "PEM lib"),
+        (OSError("/d is a file"), "/d is a file"),
+    ],
+)
+def test_errors_of_the_system_name_a_file_and_no_number(error: OSError, told: str) -> None:
+    assert os_error_line(error, Path("/d")) == told
 
 
 def test_the_ready_line_says_where_and_how(make_server):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,42 @@ def test_modules_on_the_map_exist(documents: Documents) -> None:
         if not any(Path(name).match(named) for name in names):
             unknown.append(named)
     assert not unknown
+
+
+def mapped(document: Document) -> dict[str, list[str]]:
+    """Return the lines of the map by the package below `src/steersman` that they are about."""
+    (tree,) = re.findall(r"^src/steersman/\n(.*?)^(?:\n|```)", document.text, re.MULTILINE | re.DOTALL)
+    lines: dict[str, list[str]] = {}
+    package = ""
+    for line in tree.splitlines():
+        found = re.match(r"[├└]── (\w+)/", line)
+        package = found[1] if found else package
+        lines.setdefault(package, []).append(line)
+    return lines
+
+
+def test_the_map_has_every_package_and_files_that_exist(documents: Documents) -> None:
+    lines = mapped(documents["architecture"])
+    assert sorted(lines) == sorted(each.parent.name for each in SOURCES.glob("*/__init__.py"))
+    unknown = []
+    for package, told in lines.items():
+        names = {file.name for file in (SOURCES / package).rglob("*.py")}
+        for name in re.findall(r"(?<![\w/])\w+\.py\b", "\n".join(told)):
+            if name not in names:
+                unknown.append(f"{package}: {name}")
+    assert not unknown
+
+
+def test_every_primitive_of_work_answers_a_question(documents: Documents) -> None:
+    rows = documents["architecture"].table("How work is done here")
+    answers = [answer for _, answer in rows]
+    told = {name for answer in answers for name in re.findall(r"`work\.(\w+)`", answer)}
+    assert told == {file.stem for file in (SOURCES / "work").glob("[a-z]*.py")}
+    for answer in answers:
+        for module, calls in re.findall(r"`((?:work|net|controlplane)\.[\w.]+)`: ((?:`[^`]+`(?:, )?)+)", answer):
+            found = import_module(f"steersman.{module}")
+            for name in re.findall(r"`(?:await |with |async for item in )?(\w+)", calls):
+                assert hasattr(found, name) or any(hasattr(each, name) for each in vars(found).values()), name
 
 
 def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: Documents) -> None:

@@ -132,3 +132,16 @@ async def test_at_the_end_everybody_goes_on(storage: Shared, arrivals: Arrivals)
     waiting = arrived(arrivals)
     await arrivals.stop()
     assert await asyncio.gather(asking, waiting) == [0, 0]
+
+
+async def test_a_server_that_is_alone_asks_nothing_until_it_is_alone_no_more(storage: Shared) -> None:
+    is_alone = True
+    arrivals = Arrivals(storage, is_alone=lambda: is_alone, patience=0.01)
+    await storage.create("/a", b"1")
+    assert arrivals.arrived() == storage.revision == 2
+    assert storage.asked == 0
+    is_alone = False
+    storage.answers.set()
+    assert await arrived(arrivals) == 2
+    assert storage.asked == 1
+    await arrivals.stop()

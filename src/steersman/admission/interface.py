@@ -54,7 +54,7 @@ class Reinvocation:
 
 
 class KnownNamespace:
-    """What plugins judge by of one state of a namespace."""
+    """The parts of one state of a namespace that plugins judge by."""
 
     __slots__ = ("labels", "phase", "pod_security")
 
@@ -62,7 +62,7 @@ class KnownNamespace:
         self.phase: Final = phase
         self.labels: Final = labels
         self.pod_security: Any = None
-        """What PodSecurity has read out of the labels, None before it has."""
+        """Policy that PodSecurity has read out of the labels, None before it has."""
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class Writes(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What is called for one write, in order."""
+    """Plugins that are called for one write, in order."""
 
     admit: tuple[Callable[[Attributes], Awaitable[None]], ...]
     validate: tuple[Callable[[Attributes], Awaitable[None]], ...]

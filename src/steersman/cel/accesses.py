@@ -19,7 +19,7 @@ _NO_INDEX: Final = {
     Duration: "types.Duration",
     Timestamp: "types.Timestamp",
 }
-"""What no constant index is, as Go names it."""
+"""Go's names of types that a constant index cannot have."""
 
 
 def of_variable(node: Ident) -> Step:
@@ -132,7 +132,7 @@ def of_optional_field(plan: Plan, node: Call) -> Step:
 
 
 def _is_attribute(node: Expr) -> bool:
-    """Whether a selection from it is part of the same access, which is paid for once."""
+    """Return True if a selection from `node` is part of the same access, which costs one unit in all."""
     return isinstance(node, Ident | Select) or (
         isinstance(node, Call)
         and node.function in (Operator.INDEX, Operator.OPTIONAL_INDEX, Operator.OPTIONAL_SELECT, Operator.CONDITIONAL)
@@ -140,7 +140,7 @@ def _is_attribute(node: Expr) -> bool:
 
 
 def is_access(node: Expr) -> bool:
-    """Whether it is a variable or a selection: what costs one less where it is a branch or an index."""
+    """Return True for a variable or a selection, which cost one unit less as a branch or an index."""
     if isinstance(node, Ident):
         return node.constant is None
     if isinstance(node, Select):

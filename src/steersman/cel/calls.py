@@ -90,7 +90,7 @@ def _check_pattern(step: Step) -> None:
 
 
 def _membership(argument: Step, values: list[Any], call: Callable[..., Any]) -> Step:
-    """Whether a value is one of some constants; costs nothing beyond the value."""
+    """Return a step that looks for its argument among constants; it costs nothing beyond the argument."""
     if not values:
         return Constant(False)
     if all(type(value) is str for value in values):

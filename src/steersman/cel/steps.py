@@ -40,9 +40,9 @@ class Frame:
 
 
 _PER_FREE_STEP: Final = 1_000
-"""An evaluation that may cost so much may do a step more for nothing: upstream's cost does not tell of them either."""
+"""Units of the limit of an evaluation that bring one free step: upstream's cost does not count steps either."""
 _STEPS_OF_A_UNIT: Final = 4
-"""What a unit of cost pays for beyond that: some microsecond, as other units."""
+"""Steps that one unit of cost pays for beyond the free ones: about a microsecond, as other units."""
 
 Step = Callable[[Frame], Any]
 """Computes the value of a node. Raises EvaluationError, CostLimitExceeded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_OF_DISKS: Final = frozenset((errno.EDQUOT, errno.ENOSPC, errno.EROFS))
 _LAST_WAIT: Final = 1.0
 """Seconds that threads have when the server has ended: nothing that they do counts any more."""
 
@@ -80,10 +83,13 @@ def run(
 
     try:
         code = _run(options, tied_to, make or _control_plane, started, ending)
-    except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
+    except OSError as error:
+        _failed(options, os_error_line(error, options.data_dir), program)
+    except (OptionsError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         _failed(options, str(error), program)
     except BaseExceptionGroup as group:
-        _failed(options, "; ".join(str(error) for error in group.exceptions), program)
+        reasons = dict.fromkeys(str(error) for error in group.exceptions)  # all may say that a disk is full
+        _failed(options, "; ".join(reasons), program)
     logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
     _end(code)
@@ -109,6 +115,12 @@ def _failed(options: Options, why: str, program: str) -> NoReturn:
         logs.log_failure(why)
         sys.exit(1)
     fail(why, program=program)
+
+
+def os_error_line(error: OSError, folder: Path) -> str:
+    """Return what is wrong, and with which file: with the folder, where the system tells of a full disk only."""
+    name = error.filename or (folder if error.errno in _OF_DISKS else None)
+    return f"{name}: {error.strerror}" if name and error.strerror else str(error)
 
 
 def fail(text: str, *, program: str = "steersman") -> NoReturn:

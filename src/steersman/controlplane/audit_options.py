@@ -76,7 +76,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """What the flags of both backends have in common; field names are the ends of the flags' names."""
+    """Options that both backends have; field names are the ends of the flags' names."""
 
     plugin: str
     version: str

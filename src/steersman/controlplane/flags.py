@@ -14,7 +14,7 @@ from steersman.controlplane.flag_readers import OneOf, Only, boolean
 T = TypeVar("T")
 
 REQUIRED: Final[Any] = MISSING
-"""In place of a default: there is none."""
+"""Marker in place of the default of a flag that has none."""
 _FLAG: Final = "flag"
 
 

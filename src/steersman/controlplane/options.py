@@ -1,4 +1,4 @@
-"""What a control plane is to be: kube-apiserver's flags as plain data, each with its default, its reader and its help."""
+"""Options of a control plane: kube-apiserver's flags as plain data, each with its default, its reader and its help."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Options(AuditOptions):
         OneOf("application/json", "application/vnd.kubernetes.protobuf", "application/yaml"),
         "how built-in kinds are stored: JSON, YAML or protobuf",
     )
-    """How objects of the built-in kinds are stored; what is there already may be of any."""
+    """Media type in which objects of the built-in kinds are written; stored objects of the other types are read too."""
     advertise_address: str = GENERIC("", read.address, "address by which others reach this server")
     endpoint_reconciler_type: str = GENERIC(
         "lease", OneOf("lease", "master-count", "none"), "how the service kubernetes is kept leading to all servers"

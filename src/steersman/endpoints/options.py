@@ -44,7 +44,8 @@ def _refuse(kind: str, found: Iterable[FieldError]) -> None:
 
 
 class OptionsOf(Generic[T]):
-    """What the query of a request says, not to be changed; `none` is what an empty one says, None if it is refused.
+    """A reader of the options in the query of a request, which are not to be changed; `none` are the options of an empty
+    query, None if an empty query is refused.
 
     A call raises StatusError 422. It is read once for all requests that say the same; long ones are not kept.
     """
@@ -81,7 +82,7 @@ def _patch_options(apply: bool, query: Query) -> PatchOptions:
 create_options: Final = OptionsOf(_write_options, CreateOptions, CreateOptions())
 update_options: Final = OptionsOf(_write_options, UpdateOptions, UpdateOptions())
 patch_options: Final = OptionsOf(_patch_options, False, PatchOptions())
-"""Those of a patch other than an apply."""
+"""Options of a patch other than an apply."""
 apply_options: Final = OptionsOf(_patch_options, True)
 
 

@@ -84,7 +84,7 @@ class Kind(ABC, Generic[T]):
     """Whether work on any object of it is large work, however small the object is; known once it is not cold."""
 
     is_cold: bool = False
-    """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
+    """True if `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
 
     @property
     def brings_openapi(self) -> bool:

@@ -150,11 +150,11 @@ class Receiver(asyncio.BufferedProtocol):
         self._peer = _NOBODY
         self._lost = False
         self._deaf = False
-        """What comes is ignored, or not read as a request any more."""
+        """True once input is ignored, or not read as a request any more."""
         self._later = False
         """Goes on with what has come in a later turn."""
         self._put_off = False
-        """The same for what has come in a turn that had no time for it."""
+        """True while input waits that came in a turn of the loop without time for it."""
         self._closing_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

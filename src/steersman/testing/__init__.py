@@ -14,8 +14,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from steersman.work.no_collections import no_collections
-
 if TYPE_CHECKING:
     from steersman.testing.blocking_client import BlockingClient
     from steersman.testing.client import Answer, Client
@@ -80,6 +78,8 @@ def imported(name: str) -> ModuleType:
     finders = sys.meta_path
     sys.meta_path = [each for each in finders if type(each).__module__ != "_pytest.assertion.rewrite"]
     try:
+        from steersman.work.no_collections import no_collections
+
         with no_collections():
             return import_module(name)
     finally:

@@ -21,7 +21,7 @@ def may_fork() -> bool:
 
 
 class Forked:
-    """A child process that does `work` and ends; what comes of that is in files. To be made if `may_fork()`, on a loop."""
+    """A child process that does `work`, which leaves its results in files. To be made if `may_fork()`, on a loop."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         """Raises OSError where there can be no more processes."""

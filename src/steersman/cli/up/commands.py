@@ -16,7 +16,7 @@ from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import take_out
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
-from steersman.cli.serve import Started, fail, run
+from steersman.cli.serve import Started, fail, os_error_line, run
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
@@ -89,7 +89,7 @@ def _run_in_folder(options: Options, configuration: Configuration, own: dict[str
         check_files(options.data_dir)
         claimed = claim(options.data_dir)
     except OSError as error:
-        fail(str(error) if str(options.data_dir) in str(error) else f"{options.data_dir}: {error.strerror or error}")
+        fail(os_error_line(error, options.data_dir))
     if claimed is None:
         found = _running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"
@@ -163,7 +163,7 @@ def _running(folder: Path) -> Running | None:
         check_files(folder)
         return running(folder)
     except OSError as error:
-        fail(str(error))
+        fail(os_error_line(error, folder))
 
 
 _data_dir = click.option(

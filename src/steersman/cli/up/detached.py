@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from steersman.cli.serve import fail, ready_line
+from steersman.cli.serve import fail, os_error_line, ready_line
 from steersman.cli.up.process_file import hand_over, write_pid
 from steersman.machinery.private_files import open_own
 
@@ -29,22 +29,24 @@ def log_file(folder: Path) -> Path:
 
 
 def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], None]], None]) -> str:
-    """Forks, and lets the child serve, which calls what it is given when it is ready; returns the line that says so.
+    """Fork, and let the child serve, which calls what it is given when it is ready; return the line that says so.
 
     The claim on the folder becomes the child's. Exits with 1, and what the child said last, if it is not ready within
-    PATIENCE. Nothing may run in other threads yet.
+    PATIENCE. An interrupt until then ends the child, too. Nothing may run in other threads yet.
     """
     log = log_file(folder)
     try:
         output = open_own(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     except OSError as error:
-        fail(str(error))
+        fail(os_error_line(error, folder))
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     hand_over(claimed)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until this process knows its child
     child = os.fork()
     if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(reader)
         os.setsid()
         with open(os.devnull, "rb") as nothing:
@@ -58,10 +60,15 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     os.close(writer)
     os.close(output)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         line = _line(reader)
     except TimeoutError:
         os.kill(child, signal.SIGTERM)
         fail(f"it was not ready after {PATIENCE:.0f} s: {log} says why")
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        raise
     if not line:
         os.waitpid(child, 0)  # its end has closed the pipe
         said = [each for each in log.read_text(errors="replace").split("\n") if each]

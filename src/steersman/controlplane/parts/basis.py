@@ -1,4 +1,4 @@
-"""What all other parts rest on: threads and metrics, flags that make sense, ways to other servers."""
+"""Parts that all others need: threads and metrics, the check of flags, ways to other servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CONTENTION: Final = 0.005
 
 
 class Embedding(Struct, frozen=True):
-    """What the process around a control plane says of it.
+    """Settings of a control plane by the process that it runs in.
 
     `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
     server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
@@ -48,7 +48,7 @@ class Embedding(Struct, frozen=True):
     observe: Observe | None = None
     worker: Worker | None = None
     owns_process: bool = False
-    """Whether the process is the control plane's alone, and may have children."""
+    """True if the process is the control plane's alone, and may have children."""
 
 
 class Common(Part):

@@ -102,7 +102,8 @@ class Hooks(Part):
 
 
 class Followers(Part):
-    """What changes from now on: levels of priority, objects that must be there, versions, the authorizers' file."""
+    """Followers of changes while the server serves: of priority levels, required objects, stored versions and the file
+    of authorizers."""
 
     hooks: Hooks
     authorization: Authorization

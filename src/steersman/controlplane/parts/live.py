@@ -35,7 +35,7 @@ class LiveResources(Part):
     generic: GenericServer
 
     async def start(self, ending: AsyncExitStack) -> None:
-        """Nothing: resources come when they are served."""
+        """Start nothing: resources come when they are served."""
 
     def serve(self, resource: Resource[Any, Services]) -> None:
         """Serve one more resource from now on, stored where the others are; its cache is filled on first use.

@@ -32,7 +32,7 @@ from steersman.server.server import Server
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
-"""Beyond it there are no more numbers of streams."""
+"""The largest bound: HTTP/2 has no higher number of streams."""
 _READ_BY_THE_SERVER: Final = (
     ("", "namespaces"),
     ("", "nodes"),
@@ -185,8 +185,7 @@ class HealthChecks(Part):
 
 
 class OtherWriters(Part):
-    """The bond with other processes that answer requests on the same storage: a request waits for what they have
-    acknowledged."""
+    """Waits of requests for the writes that other processes on the same storage have acknowledged."""
 
     embedding: Embedding
     opened: OpenStorage

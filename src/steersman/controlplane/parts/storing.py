@@ -47,7 +47,8 @@ class OpenStorage(Part):
             await self.clusters.open_overrides(ending)
 
     async def open(self) -> Storage:
-        """Return the storage, which keeps other processes out. Raises what it raises, OSError."""
+        """Return the storage, which keeps other processes out. Raises OSError, and StorageLocked, StorageFormatError or
+        StorageUnavailable."""
         worker = self.embedding.worker
         open_it = open_storage if worker is None else worker.open_storage
         return await open_it(self.options, self.clusters)

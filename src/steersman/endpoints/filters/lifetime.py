@@ -35,7 +35,7 @@ class Ending(Protocol):
     """A server that may be going down."""
 
     shutting_down: bool
-    """Whether it is."""
+    """True once the server is going down."""
 
 
 class WaitGroup:

@@ -35,7 +35,7 @@ class Installation(Protocol):
     """A server whose paths may not all be there yet."""
 
     serving: bool
-    """Whether they are."""
+    """True once all paths are there."""
 
 
 def with_reception(server: Installation) -> Filter:

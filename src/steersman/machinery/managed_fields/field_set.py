@@ -114,7 +114,7 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def _difference_nodes(a: Node, b: Node) -> Node | None:
-    """What is left of a node with children; None if nothing is."""
+    """Return the rest of a node with children; None if nothing is left."""
     rest = difference(a, b)
     if SELF not in a:
         return rest or None

@@ -138,7 +138,7 @@ class Receiving(Generic[S]):
         raise NotImplementedError
 
     def widened(self, stream: S | None) -> None:
-        """Send on: there is more room on a stream, or on the connection."""
+        """Go on sending: there is more room on a stream, or on the connection."""
         raise NotImplementedError
 
     def fail_stream(self, fault: StreamFault) -> None:

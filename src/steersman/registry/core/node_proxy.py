@@ -17,7 +17,7 @@ from steersman.rest.context import Context
 
 
 async def proxy_to_node(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """What the node's kubelet, or another port of the node, answers to the request. Raises StatusError."""
+    """Return the answer of the node's kubelet, or of another port of the node, to the request. Raises StatusError."""
     parts = split_scheme_name_port(name)
     if parts is None:
         raise bad_request(f"invalid node request {quote(name)}")

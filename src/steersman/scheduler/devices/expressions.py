@@ -57,7 +57,7 @@ def outcomes(
 
 
 def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
-    """Whether an expression selects a device, or why that cannot be said."""
+    """Return True if an expression selects a device, or the error of compiling or evaluating the expression."""
     program = _program(expression)
     if isinstance(program, str):
         return f"CEL compile error: {program}"
@@ -70,7 +70,7 @@ def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
 
 @lru_cache(maxsize=512)
 def _program(expression: str) -> Program | str:
-    """What evaluates an expression, or why nothing can."""
+    """Return the program of an expression, or the error of compiling it."""
     try:
         return compile_expression(expression, device_environment(stored=True)).program(kubernetes_costs)
     except (CompileError, ProgramError) as error:

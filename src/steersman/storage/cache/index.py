@@ -33,7 +33,7 @@ class FieldIndex:
         self._filling: Flight[None] | None = None
         self._is_complete = False
         self.is_used = False
-        """Whether anybody has asked, so that changes are to be told."""
+        """True once somebody has asked, so that changes are to be told."""
 
     def keys(self, value: str, entries: Mapping[str, Entry]) -> SortedList | None:
         """The keys whose objects hold a value, in order; None if that is not known yet. `entries` are those of the

@@ -55,7 +55,7 @@ def validate_container_resources(
     options: PodValidationOptions,
     validate_name: NameRule = validate_container_resource_name,
 ) -> Iterator[FieldError]:
-    """What a container asks for; `claims` are the names of the pod's resource claims."""
+    """Validate the resources of a container; `claims` are the names of the pod's resource claims."""
     requests, limits = resources.requests, resources.limits
     has_others = False
     for name, limit in limits.items():

@@ -11,6 +11,7 @@ import pytest
 import steersman
 from steersman.cli.command import offered
 from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
+from steersman.controlplane.flag_readers import SHOWN
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
 
 
@@ -28,6 +29,16 @@ def test_there_is_one_table_of_flags() -> None:
         if len(found := {each for each in constants if each in names}) > 8:
             tables[path.name] = found
     assert tables == {}
+
+
+def test_help_calls_numbers_by_their_types() -> None:
+    defaults = {each.name: each.default for each in fields(Options)}
+    called = {
+        name: SHOWN.get(flag.read, "string")
+        for name, flag in FLAGS.items()
+        if type(defaults[flag.option]) in (int, float)
+    }
+    assert {name: word for name, word in called.items() if word not in ("int", "float", "duration")} == {}
 
 
 @pytest.mark.parametrize("name", [name for name, flag in FLAGS.items() if offered(flag)])
