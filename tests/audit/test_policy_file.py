@@ -38,11 +38,23 @@ rules:
     assert policy.rules[1].non_resource_urls == ["/healthz*"]
 
 
+NO_VERSION = "unknown group version field audit.k8s.io/__internal, Kind=Policy in policy"
+
+
+def test_a_document_with_a_version_need_not_say_its_kind() -> None:
+    policy = read_policy(b"apiVersion: audit.k8s.io/v1\nrules: [{level: Metadata}]\n")
+    assert [each.level for each in policy.rules or ()] == ["Metadata"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"kind: Policy\nrules: []\n", "failed decoding: Object 'apiVersion' is missing in"),
-        (b"apiVersion: audit.k8s.io/v1\n", "failed decoding: Object 'Kind' is missing in"),
+        (b"kind: Policy\nrules: []\n", NO_VERSION),
+        (b"rules: [{level: None}]\n", NO_VERSION),
+        (b"", NO_VERSION),
+        (b"null\n", NO_VERSION),
+        (b"apiVersion: v1\nrules: []\n", 'failed decoding: no kind "Policy" is registered for version "v1"'),
+        (b"apiVersion: audit.k8s.io/v1\n", "loaded illegal policy with 0 rules"),
         (b"apiVersion: audit.k8s.io/v1beta1\nkind: Policy\n", 'failed decoding: no kind "Policy" is registered for'),
         (HEAD, "loaded illegal policy with 0 rules"),
         (HEAD + b"rules: [{}]\n", "rules[0].level: Required value"),

@@ -43,10 +43,13 @@ class Signer(UnixRPCServer):
         self.header: dict[str, Any] = {}
         self.raw_header = b""
         """The bytes of it, if they are others."""
+        self.padding = ""
+        """Characters that follow the header."""
 
     def _sign(self, request: dict[int, list[proto.Value]]) -> bytes:
         head = {"alg": "RS256", "kid": f"key-{self.signs_with}", "typ": "JWT", **self.header}
         header = encoded(self.raw_header or json.dumps(head).encode())
+        header += self.padding
         signed = f"{header}.{proto.text_of(request, 1)}".encode()
         signature = KEYS[self.signs_with].sign(signed, padding.PKCS1v15(), hashes.SHA256())
         return proto.encode([(1, header), (2, encoded(signature))])
@@ -133,6 +136,16 @@ async def test_a_new_key_is_fetched_when_a_token_names_it(signer: Signer) -> Non
         head = encoded(b'{"alg":"RS256","kid":"unknown"}')
         assert await whoami(running, f"{head}.{new.split('.')[1]}.{new.split('.')[2]}") == 401
         assert signer.calls.count("FetchKeys") == fetched + 1
+
+
+@pytest.mark.parametrize("padding", ["=", "=="])
+async def test_a_header_with_padding_is_refused(signer: Signer, padding: str) -> None:
+    async with environment(signer) as running:
+        await make_account(running.client())
+        signer.padding = padding
+        refused = await running.client().post(TOKENS, TOKEN_REQUEST)
+        assert refused.status == 500
+        assert "while validating header: while unwrapping header: illegal base64 data" in refused.json()["message"]
 
 
 @pytest.mark.parametrize("header", [b"{", b"[]", b'{"alg":"RS256","kid":"\xff","typ":"JWT"}', b"[" * 100_000])

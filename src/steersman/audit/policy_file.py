@@ -18,7 +18,9 @@ from steersman.machinery.validation.formats import is_dns1123_subdomain
 
 logger = logging.getLogger(__name__)
 
-_KINDS: Final = {("audit.k8s.io/v1", "Policy"): Policy}
+_INTERNAL: Final = "audit.k8s.io/__internal"
+"""Version of a document that names none, which nothing but its kind is read of."""
+_KINDS: Final = {(version, "Policy"): Policy for version in ("audit.k8s.io/v1", _INTERNAL)}
 
 
 class PolicyError(ValueError):
@@ -40,13 +42,15 @@ def load_policy(path: FilePath) -> Policy:
 def read_policy(data: bytes) -> Policy:
     """The policy in a document. What is unknown or given twice in it is warned of. Raises PolicyError."""
     try:
-        policy = read_document(data, _KINDS)
+        policy = read_document(data, _KINDS, default=(_INTERNAL, "Policy"))
     except DecodeError as error:
         try:
-            policy = read_document(data, _KINDS, strict=False)
+            policy = read_document(data, _KINDS, strict=False, default=(_INTERNAL, "Policy"))
         except DecodeError:
             raise PolicyError(f"failed decoding: {error}") from None
         logger.warning("Audit policy contains errors, falling back to lenient decoding: %s", error)
+    if policy.api_version in ("", _INTERNAL):
+        raise PolicyError(f"unknown group version field {_INTERNAL}, Kind=Policy in policy")
     if errors := list(validate_policy(policy)):
         raise PolicyError(aggregate(errors))
     if not policy.rules:

@@ -229,6 +229,8 @@ def _read(read: Callable[[], T]) -> T:
 def _read_header(text: str) -> _Header:
     """The header of a token. Raises SignerError unless it may be one of ours."""
     try:
+        if "=" in text:
+            raise ValueError("padding")
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise SignerError("while unwrapping header: illegal base64 data") from None

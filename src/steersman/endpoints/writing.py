@@ -54,9 +54,14 @@ class Write(Generic[C]):
     def admission(
         self, operation: Operation, obj: Any, old: Any, *, name: str = "", kind: GroupVersionKind | None = None
     ) -> Admission:
-        """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
+        """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource.
+
+        As upstream has it, a new Namespace is in the namespace that it is.
+        """
         request, ctx = self.request, self.ctx
         action = request.action
+        if not action.namespace and operation == CREATE and action.resource == "namespaces" and not action.group:
+            action = msgspec.structs.replace(action, namespace=name)
         return Admission(
             operation,
             request.user,

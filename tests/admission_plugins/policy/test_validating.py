@@ -271,3 +271,16 @@ async def test_a_pattern_is_compiled_beside_the_loop(client: Client) -> None:
     assert (await create(client, "b", {"text": "xyyz", "pattern": "^x$"})).status == 422
     refused = await create(client, "c", {"text": "xyyz", "pattern": "("})
     assert (refused.status, "missing closing )" in refused.json()["message"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "seen"), [({"name": "fresh"}, "fresh in fresh"), ({"generateName": "fresh-"}, "fresh- in none")]
+)
+async def test_a_new_namespace_is_in_the_namespace_that_it_is(
+    client: Client, metadata: dict[str, str], seen: str
+) -> None:
+    name = "object.metadata.?generateName.orValue(object.metadata.name)"
+    told = {"expression": "false", "messageExpression": f"{name} + ' in ' + request.?namespace.orValue('none')"}
+    await enforce(client, "p", validating(told, rules=[{**ON_CREATE, "resources": ["namespaces"]}]))
+    refused = await client.post("/api/v1/namespaces", {"metadata": metadata})
+    assert f"denied request: {seen}" in refused.json()["message"]

@@ -434,6 +434,33 @@ async def test_messages_of_both_sides_keep_each_others_pace(path: str) -> None:
     await server.stop(None)
 
 
+async def test_many_small_messages_leave_the_loop_to_others(path: str) -> None:
+    turns = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frames.settings({}))
+        await until_request(reader)
+        writer.write(_head(1, OK) + _data(b"\0\0\0\0\0" * 3200) * 60)
+        await reader.read()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with scripted(path, script), channel_to(path) as (channel, _):
+        exchange = Exchange(await channel.connected(), head("localhost", METHOD), most=LARGEST_MESSAGE)
+        await exchange.write(b"a")
+        assert await exchange.read() == b""
+        await asyncio.sleep(0.05)  # until most have come
+        other = asyncio.create_task(others())
+        for _ in range(190_000):
+            assert await exchange.read() == b""
+        other.cancel()
+    assert turns > 3
+
+
 async def _send(exchange: Exchange, count: int) -> None:
     for _ in range(count):
         await exchange.write(bytes(1 << 16))

@@ -120,10 +120,10 @@ class ResourceQuota(Plugin):
         namespace, resource = attributes.action.namespace, attributes.action.group_resource
         if not namespace:
             return
+        if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
+            return
         unlimited = not (await self._accounts.of(namespace))[0]
         if unlimited and not self._limited:
-            return
-        if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
         evaluator = self._evaluators.get(resource) or Evaluator(counting(resource))
         if not evaluator.handles(attributes):
