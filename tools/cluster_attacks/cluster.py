@@ -68,6 +68,8 @@ class AttackedCluster:
         self._over.set()
         if self._has_others:
             self._other.join(_LONGEST)
+        for client in (self.admin, self.client):
+            client.close()
         self._server.kill()
 
     def _token(self) -> str:
@@ -165,8 +167,11 @@ class AttackedCluster:
 
     def _run_pods(self) -> None:
         """A pod a second; the time until each runs."""
+        with self._server.client(timeout=120) as client:
+            self._run_pods_by(client)
+
+    def _run_pods_by(self, client: BlockingClient) -> None:
         path = "/api/v1/namespaces/default/pods"
-        client = self._server.client(timeout=120)
         number = 0
         while not self._over.is_set():
             number += 1
