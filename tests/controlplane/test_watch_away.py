@@ -222,20 +222,22 @@ async def test_an_eviction_goes_by_the_budgets_there_are(servers: Servers) -> No
     assert "disruption budget" in refused.json()["message"]
 
 
-async def test_a_watch_without_a_version_begins_and_is_told_later(servers: Servers) -> None:
+async def test_a_watch_of_an_old_path_begins_and_is_told_later(servers: Servers) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     await servers.make(path, "later")
     async with asyncio.timeout(60):
-        stream = await servers.untold.open("GET", f"{path}?watch=1&fieldSelector=metadata.name=later")
+        stream = await servers.untold.open("GET", "/api/v1/watch/namespaces/default/configmaps/later")
         assert stream.status == 200
         refused = await servers.untold.get(f"{path}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
-        assert refused.status == 504, refused.json()
+        assert refused.status == 200
+        told = json.loads(refused.body)
+        assert (told["type"], told["object"]["code"]) == ("ERROR", 504)
         await servers.back()
         first = await anext(aiter(stream))
     assert json.loads(first)["object"]["metadata"]["name"] == "later"
 
 
-async def test_a_watch_without_a_version_begins_while_etcd_says_nothing(
+async def test_a_watch_of_an_old_path_begins_while_etcd_says_nothing(
     servers: Servers, etcd: EtcdProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "FRESH_TIMEOUT", _PATIENCE)
@@ -244,7 +246,9 @@ async def test_a_watch_without_a_version_begins_while_etcd_says_nothing(
     etcd.pause()
     try:
         async with asyncio.timeout(30):
-            stream = await servers.told.open("GET", f"{path}?watch=1")
+            refused = await servers.told.get(f"{path}?watch=1")  # as one that asks for initial events
+            assert refused.status == 429, refused.json()
+            stream = await servers.told.open("GET", "/api/v1/watch/namespaces/default/configmaps")
             assert stream.status == 200
             assert json.loads(await anext(aiter(stream)))["object"]["metadata"]["name"] == "later"
             await stream.aclose()
