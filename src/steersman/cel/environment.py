@@ -11,6 +11,7 @@ from steersman.cel import types
 from steersman.cel.ast import Expr
 from steersman.cel.declared import DeclaredType
 from steersman.cel.macros import Macro, MacroKey
+from steersman.cel.names import RESERVED
 from steersman.cel.sizes import CallEstimate, CostNode, Estimator
 from steersman.cel.types import Kind, Type
 
@@ -82,34 +83,6 @@ class Constructed:
 
 Constructors = Callable[[str], Constructed | None]
 """Finds such types by their names."""
-
-
-# Names that are not field names in the text of an expression; schemas have them as `__name__`.
-_RESERVED_FIELDS: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
 
 
 class Environment:
@@ -221,6 +194,6 @@ class Environment:
         if declared is None or declared.fields is None:
             return None
         found = declared.fields.get(name)
-        if found is None and name in _RESERVED_FIELDS:
+        if found is None and name in RESERVED:
             found = declared.fields.get(f"__{name}__")
         return None if found is None else found.type
