@@ -1,4 +1,4 @@
-"""Where the tasks of a test that hangs wait: stacks of threads, which pytest writes, end in the event loop."""
+"""Stacks of the tasks of a test that hangs: stacks of threads, which pytest writes, end in the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of tasks that hang."""
+"""Output about tasks that hang."""
 
 from __future__ import annotations
 

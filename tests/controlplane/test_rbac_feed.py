@@ -130,6 +130,21 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
     assert rights.may_read("new")
 
 
+def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the reading of large objects; return an event that tells when it has started, and one that lets it go on."""
+    started, go_on = asyncio.Event(), asyncio.Event()
+    run = Account.beside
+
+    async def held(account: Account, work: Any, *args: Any) -> Any:
+        if work.__name__ == "_kept":
+            started.set()
+            await go_on.wait()
+        return await run(account, work, *args)
+
+    monkeypatch.setattr(Account, "beside", held)
+    return started, go_on
+
+
 class TestLargeOnes:
     """They are read in the worker threads, and whoever needs them waits: no right is there before or after its time."""
 
@@ -166,16 +181,7 @@ class TestLargeOnes:
     async def test_who_waits_is_judged_by_what_there_was_however_often_it_changes(
         self, rights: Rights, monkeypatch
     ) -> None:
-        started, go_on = asyncio.Event(), asyncio.Event()
-        run = Account.beside
-
-        async def held(account: Account, work: Any, *args: Any) -> Any:
-            if work.__name__ == "_kept":
-                started.set()
-                await go_on.wait()
-            return await run(account, work, *args)
-
-        monkeypatch.setattr(Account, "beside", held)
+        started, go_on = hold_reading(monkeypatch)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
         first = asyncio.ensure_future(self.judged(rights, "old"))
         await started.wait()
@@ -193,16 +199,7 @@ class TestLargeOnes:
     async def test_a_version_that_is_replaced_before_it_is_read_lets_nobody_wait_for_ever(
         self, rights: Rights, monkeypatch
     ) -> None:
-        started, go_on = asyncio.Event(), asyncio.Event()
-        run = Account.beside
-
-        async def held(account: Account, work: Any, *args: Any) -> Any:
-            if work.__name__ == "_kept":
-                started.set()
-                await go_on.wait()
-            return await run(account, work, *args)
-
-        monkeypatch.setattr(Account, "beside", held)
+        started, go_on = hold_reading(monkeypatch)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
         await started.wait()
         await self.replace(rights, "roles", "reader", rules=self.LARGE + READ_PODS)

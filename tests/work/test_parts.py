@@ -12,7 +12,7 @@ from steersman.work.parts import Part, Parts, offered
 
 
 class Log(list[str]):
-    """What has happened, in order."""
+    """Events of the test, in order."""
 
 
 class Numbered(Part):

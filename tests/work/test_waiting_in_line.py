@@ -54,23 +54,19 @@ def _spin(over: threading.Event) -> int:
     return count
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
-    monkeypatch.setattr("steersman.work.threads._REST", 0.01)
-    assert not await Account(threads).offload_if(True, gc.isenabled)
-    assert not gc.isenabled()
-    for _ in range(1000):
-        if gc.isenabled():
-            break
-        await asyncio.sleep(0.01)
-    assert gc.isenabled()
-
-
 async def until(condition: Callable[[], bool]) -> None:
     for _ in range(1000):
         if condition():
             return
         await asyncio.sleep(0.01)
     assert condition()
+
+
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
+    monkeypatch.setattr("steersman.work.threads._REST", 0.01)
+    assert not await Account(threads).offload_if(True, gc.isenabled)
+    assert not gc.isenabled()
+    await until(gc.isenabled)
 
 
 async def test_threads_switch_often_while_those_of_any_server_work(threads: WorkerThreads) -> None:

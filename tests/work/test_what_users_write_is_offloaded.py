@@ -64,7 +64,7 @@ EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was found while a test runs."""
+    """Reports of forgotten callers while a test runs."""
     reports: list[str] = []
     monkeypatch.setattr(forgotten, "report", lambda: reports.append("forgotten"))
     return reports

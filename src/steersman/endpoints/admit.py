@@ -14,7 +14,7 @@ from steersman.rest.context import Context
 def attributes(
     scope: Scope, request: Request, ctx: Context, operation: Operation, *, old: Any = None, options: Any = None
 ) -> Attributes:
-    """What the plugins are to judge of a request that stores nothing new."""
+    """Return the attributes that plugins judge of a request that stores nothing new."""
     action = request.action
     return Attributes(
         operation,

@@ -54,7 +54,7 @@ class Write(Generic[C]):
     def admission(
         self, operation: Operation, obj: Any, old: Any, *, name: str = "", kind: GroupVersionKind | None = None
     ) -> Admission:
-        """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource.
+        """Return the attributes that plugins judge. `name` is that of the URL unless given, `kind` that of the resource.
 
         As upstream has it, a new Namespace is in the namespace that it is.
         """

@@ -41,7 +41,7 @@ class StoredObjects:
         return await offload_if(is_large(value), self._form.stored, value)
 
     async def is_stale(self, item: KeyValue) -> bool:
-        """As upstream, which compares what is stored."""
+        """Return True if the value would be stored otherwise now; as upstream, stored forms are compared."""
         stored = item.value
         if self._form.writes_own and self._form.is_own(stored):
             return False

@@ -40,7 +40,7 @@ _HEAD = b"kind: Any\napiVersion: x/v1beta1\n"
 
 
 def why(data: bytes) -> str:
-    """What is told of a document."""
+    """Return the error of reading a document that is refused."""
     with pytest.raises(DecodeError) as caught:
         read_document(data, _KINDS)
     return str(caught.value)
