@@ -161,10 +161,9 @@ def _policies(writer: Connection) -> Iterator[tuple[str, Ask]]:
     writer.ask("DELETE", f"{_ADMISSION}/validatingadmissionpolicies/{name}")
 
 
-def _webhooks(writer: Connection) -> Iterator[tuple[str, Ask]]:
-    name = f"w-{next(_names)}"
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    hook = {
+def _hook(rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a webhook that nobody answers."""
+    return {
         "name": "hook.acknowledged.example",
         "admissionReviewVersions": ["v1"],
         "rules": [rule],
@@ -172,6 +171,12 @@ def _webhooks(writer: Connection) -> Iterator[tuple[str, Ask]]:
         "sideEffects": "None",
         "timeoutSeconds": 1,
     }
+
+
+def _webhooks(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"w-{next(_names)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = _hook(rule)
     path = f"{_ADMISSION}/validatingwebhookconfigurations"
     writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
     yield "a webhook", lambda each: _configmap(each) == 500
@@ -219,14 +224,7 @@ def _mutating(writer: Connection) -> Iterator[tuple[str, Ask]]:
     writer.ask("DELETE", f"{bindings}/{name}")
     yield "a policy that changes objects no more", lambda each: not is_labelled(each)
     writer.ask("DELETE", f"{_ADMISSION}/mutatingadmissionpolicies/{name}")
-    hook = {
-        "name": "hook.acknowledged.example",
-        "admissionReviewVersions": ["v1"],
-        "rules": [rule],
-        "clientConfig": {"url": "https://127.0.0.1:1/"},
-        "sideEffects": "None",
-        "timeoutSeconds": 1,
-    }
+    hook = _hook(rule)
     path = f"{_ADMISSION}/mutatingwebhookconfigurations"
     writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
     yield "a webhook that changes objects", lambda each: _configmap(each) == 500

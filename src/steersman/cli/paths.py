@@ -33,3 +33,14 @@ class AbsolutePath(click.Path):
         if not os.fspath(value):
             self.fail("the name of a file or a folder is needed", param, ctx)
         return absolute(os.fsdecode(super().convert(value, param, ctx)))
+
+
+cluster_data_dir: Final = click.option(
+    "--data-dir",
+    type=AbsolutePath(file_okay=False),
+    metavar="folder",
+    default=default_data_dir,
+    show_default=False,
+    help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
+)
+"""Decorates commands that are about the folder of a cluster."""

@@ -15,7 +15,7 @@ import click
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import take_out
-from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
 from steersman.cli.serve import Started, fail, os_error_line, run
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
@@ -166,18 +166,8 @@ def _running(folder: Path) -> Running | None:
         fail(os_error_line(error, folder))
 
 
-_data_dir = click.option(
-    "--data-dir",
-    type=AbsolutePath(file_okay=False),
-    metavar="folder",
-    default=default_data_dir,
-    show_default=False,
-    help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
-)
-
-
 @click.command()
-@_data_dir
+@cluster_data_dir
 def status(data_dir: Path) -> None:
     """Say how a cluster or a server is that runs in a folder, and what is on it; exit with 1 if none answers."""
     found = _found(data_dir)
@@ -194,7 +184,7 @@ def status(data_dir: Path) -> None:
 
 
 @click.command()
-@_data_dir
+@cluster_data_dir
 def down(data_dir: Path) -> None:
     """End a cluster or a server that runs in a folder. What it has stays in the folder; its context is taken out of
     the kubeconfig of its user, if it is there."""

@@ -9,21 +9,14 @@ from pathlib import Path
 import click
 
 from steersman.cli.merged_context import take_out
-from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.cli.paths import cluster_data_dir
 from steersman.cli.serve import fail
 from steersman.cli.up.process_file import claim, running
 from steersman.controlplane.data_files import FILE, FILES, check_files
 
 
 @click.command()
-@click.option(
-    "--data-dir",
-    type=AbsolutePath(file_okay=False),
-    metavar="folder",
-    default=default_data_dir,
-    show_default=False,
-    help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
-)
+@cluster_data_dir
 @click.option("--yes", is_flag=True, help="delete without a question")
 def reset(data_dir: Path, yes: bool) -> None:
     """Delete what a cluster or a server has in its folder: objects, keys, certificates. The next start makes new ones,
