@@ -142,8 +142,7 @@ def make_folders(path: Path, mode: int = 0o700) -> None:
 
 
 def make_own_folder(path: Path) -> None:
-    """Make a folder (mode 0700) if it does not exist. Raises OSError if it, or the link to it, belongs to another user.
-    """
+    """Make a folder (mode 0700) if it does not exist. Raises OSError if it, or the link to it, belongs to another user."""
     try:
         make_folders(path)
     except FileExistsError:

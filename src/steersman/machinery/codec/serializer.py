@@ -229,8 +229,7 @@ def deep_copy(obj: T) -> T:
 
 
 def pretty(data: bytes) -> bytes:
-    """Return JSON with line breaks and an indentation of two spaces, as Go's json.Indent; without a final line break.
-    """
+    """Return JSON with line breaks and an indentation of two spaces, as Go's json.Indent; without a final line break."""
     return msgspec.json.format(data, indent=2)
 
 

@@ -63,8 +63,7 @@ def parse_uint(text: str, bits: int = 64) -> int:
 
 
 def parse_float(text: str) -> float:
-    """Parse a float, which may be NaN or infinite. Raises NumError if strconv.ParseFloat would return 0 with an error.
-    """
+    """Parse a float, which may be NaN or infinite. Raises NumError if strconv.ParseFloat would return 0 with an error."""
     if _NAMED_FLOAT.fullmatch(text):
         return float(text)
     is_hex = text.lstrip("+-")[:2] in ("0x", "0X")

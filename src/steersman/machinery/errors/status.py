@@ -172,8 +172,7 @@ def conflict(resource: GroupResource, name: str, reason: object) -> StatusError:
 
 
 def apply_conflict(message: str, causes: Sequence[Cause]) -> StatusError:
-    """Return 409 Conflict: other field managers own fields that an apply would change, with one cause for each field.
-    """
+    """Return 409 Conflict: other field managers own fields that an apply would change, with one cause for each field."""
     return StatusError(409, "Conflict", message, causes=causes)
 
 

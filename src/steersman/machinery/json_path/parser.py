@@ -59,8 +59,7 @@ class Recursive(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Items of a list; None for a bound that is not given. `single` is True for a single index, which implies the end.
-    """
+    """Items of a list; None for a bound that is not given. `single` is True for a single index, which implies the end."""
 
     start: int | None
     end: int | None

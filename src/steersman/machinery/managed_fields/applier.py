@@ -191,8 +191,7 @@ class Applier:
             raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
     def _settled(self, managers: Managers, live: Plain, merged: Plain, *, force: bool) -> Managers:
-        """Return the other managers after the merge. Raises ApplyConflicts if they own changed fields, unless forced.
-        """
+        """Return the other managers after the merge. Raises ApplyConflicts if they own changed fields, unless forced."""
         try:
             comparisons = self.fields.comparisons(managers, merged, live, self.fields.compare(live, merged))
         except TypedError as error:

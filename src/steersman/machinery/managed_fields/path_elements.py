@@ -121,8 +121,7 @@ def _rank(value: Any) -> Order:
 
 
 def order(text: str) -> Order:
-    """Return the sort key of an element: first names, then keys by their typed values (80 before 443), values, indexes.
-    """
+    """Return the sort key of an element: first names, then keys by their typed values (80 before 443), values, indexes."""
     return _order(text) if len(text) <= _REMEMBERED else _order.__wrapped__(text)
 
 

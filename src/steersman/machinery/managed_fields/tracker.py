@@ -260,8 +260,7 @@ class FieldManager:
         )
 
     def reconciled(self, managers: Managers, live: Any) -> Managers:
-        """Return the managers with their sets adapted to the present schemas; managers of removed versions are dropped.
-        """
+        """Return the managers with their sets adapted to the present schemas; managers of removed versions are dropped."""
         out: Managers = {}
         schemas: dict[str, Schema | None] = {self.api_version: self.schema}
         for key, managed in managers.items():

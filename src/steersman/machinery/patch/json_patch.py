@@ -303,8 +303,7 @@ def _child(container: Any, key: str) -> Any:
 
 
 def _get(container: Any, key: str, failure: str) -> Any:
-    """Return a member for reading: None for a missing member of an object. Raises PatchError for a missing list index.
-    """
+    """Return a member for reading: None for a missing member of an object. Raises PatchError for a missing list index."""
     if isinstance(container, dict):
         return container.get(key)
     index = _index(container, key)

@@ -47,8 +47,7 @@ def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldErro
 
 
 def label_selector_has_invalid_label_value(selector: LabelSelector | None) -> bool:
-    """Return True if a stored selector has a label value that is now invalid: an update may then have such values, too.
-    """
+    """Return True if a stored selector has a label value that is now invalid: an update may then have such values, too."""
     if selector is None:
         return False
     expressions = selector.match_expressions

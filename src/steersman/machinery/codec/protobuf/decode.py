@@ -467,8 +467,7 @@ def _signed(kind: int, number: int) -> int:
 
 
 def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """Decode a varint of up to 64 bits; return it and the position after it. Raises IndexError at the end of the data.
-    """
+    """Decode a varint of up to 64 bits; return it and the position after it. Raises IndexError at the end of the data."""
     byte = data[pos]
     pos += 1
     if byte < 128:
