@@ -1,10 +1,10 @@
-"""Descriptions of built-in types and fields, taken from the published package lightkube-models.
+"""Descriptions of built-in types and fields, from the published package lightkube-models.
 
-Its modules hold one class for every schema, whose docstring describes the type and, under "**parameters**", each field.
-The modules are read as text, not imported: importing would keep some tens of MiB for good. Descriptions there are
-wrapped; line breaks that wrapping made are undone, and `data/layout.json` restores the whitespace that it lost
-(tools/generate_description_layout.py). The values of enumerations are listed behind the description, as kube-openapi
-lists them, but without a comment on each: the package does not have those.
+Its modules have a class for every schema. The docstring of a class describes the type and, under "**parameters**", each
+field. The modules are read as text and not imported, because importing would take tens of MiB for good. The package's
+descriptions are wrapped. The line breaks of wrapping are removed here, and `data/layout.json` restores white space that
+wrapping lost (tools/generate_description_layout.py). The values of enumerations are listed after the description, as
+kube-openapi does, but without comments, which the package does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKAGE: Final = "lightkube-models"
 _LAYOUTS: Final = Path(__file__).parent / "data" / "layout.json"
 _VALUES: Final = "Possible enum values:"
 _WRAPPED_AT: Final = 78
-"""Columns of the package's wrapped text."""
+"""The width of the package's wrapped text in columns."""
 
 _CLASS: Final = re.compile(r'(\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
 _FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
@@ -58,22 +58,22 @@ _TYPES_WITHOUT_CLASS: Final = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "An object of any kind, kept as it was sent.",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "A 32-bit integer or a string.",
 }
-"""Descriptions of the project's own, of types for which the package has no class."""
+"""The project's own descriptions of types for which the package has no class."""
 
 Layout = tuple[int, dict[str, str]]
-"""The number of words of a description, and the whitespace behind the n-th of them where wrapping lost it."""
+"""The number of words of a description, and the white space after the n-th word where wrapping lost it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeDescription:
-    """What a type is for, and each of its fields by JSON name; "" where nothing is said."""
+    """The description of a type, and of each of its fields by JSON name; "" for a missing description."""
 
     text: str
     fields: dict[str, str]
 
 
 def source_version() -> str:
-    """The installed version of the package the descriptions come from, "" if it is not installed."""
+    """Return the installed version of the package with the descriptions, "" if it is not installed."""
     return _version_of(_PACKAGE)
 
 
@@ -99,14 +99,14 @@ def digest() -> str:
 
 
 class Descriptions:
-    """The descriptions for one document; modules are read as they are needed, and forgotten with this object."""
+    """The descriptions for one document. Modules are read when needed and released with this object."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Layout]] | None = None) -> None:
         self._modules: dict[str, dict[str, TypeDescription]] = {}
         self._layouts = _recorded_layouts() if layouts is None else layouts
 
     def describe(self, schemas: dict[str, Any]) -> None:
-        """Adds descriptions, in place, to schemas by full name, e.g. "io.k8s.api.core.v1.Pod"."""
+        """Add descriptions, in place, to schemas by full name, e.g. "io.k8s.api.core.v1.Pod"."""
         for name, schema in schemas.items():
             described = self.of(name)
             layouts = self._layouts.get(name, {})
@@ -121,7 +121,7 @@ class Descriptions:
                     property_schema.setdefault("description", text)
 
     def of(self, name: str) -> TypeDescription | None:
-        """The description of a schema, None if the package does not know it."""
+        """Return the description of a schema, None if the package does not have it."""
         parts = name.split(".")
         if len(parts) < 2:
             return None
@@ -132,7 +132,7 @@ class Descriptions:
 
 
 def _read(module: str) -> dict[str, TypeDescription]:
-    """The types that a module of the package describes; none if there is no such module."""
+    """Return the types that a module of the package describes, {} if there is no such module."""
     from importlib import metadata
 
     try:
@@ -141,13 +141,13 @@ def _read(module: str) -> dict[str, TypeDescription]:
             text = file.read()
     except (FileNotFoundError, metadata.PackageNotFoundError):
         return {}
-    pieces = text.split("\nclass ")  # searched one by one: the interpreter is not held for the whole text
+    pieces = text.split("\nclass ")  # matched piece by piece, so that the interpreter is not held for the whole text
     found = [match for piece in pieces if (match := _CLASS.match(piece)) is not None]
     return {match[1]: parse_docstring(match[2]) for match in found}
 
 
 def parse_docstring(docstring: str) -> TypeDescription:
-    """Reads a class docstring of the package, without its quotes."""
+    """Parse a class docstring of the package, given without its quotes."""
     head, _, parameters = docstring.partition("**parameters**")
     fields: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -160,7 +160,7 @@ def parse_docstring(docstring: str) -> TypeDescription:
 
 
 def _unwrapped(lines: list[str]) -> str:
-    """Joins lines that were wrapped: those whose next word would have gone over the edge."""
+    """Join lines that were broken by wrapping: those whose next word would not have fit."""
     text = ""
     width = 0
     for line in map(str.strip, lines):
@@ -188,7 +188,7 @@ def without_values(text: str) -> str:
 
 
 def _with_values(text: str, values: list[str] | tuple[()]) -> str:
-    """Return a description with the values of an enumeration listed behind it."""
+    """Return a description followed by the values of an enumeration."""
     if not values:
         return text
     lines = [_VALUES, *(f' - `"{value}"`' for value in values)]
@@ -196,7 +196,7 @@ def _with_values(text: str, values: list[str] | tuple[()]) -> str:
 
 
 def _laid_out(text: str, layout: Layout | None) -> str:
-    """Return a text with the recorded whitespace, unless another version of the package has other words there."""
+    """Return a text with the recorded white space, unless its number of words differs from the record."""
     if layout is None:
         return text
     words, spaces = split_words(text)
@@ -211,7 +211,7 @@ _KEYWORDS: Final = frozenset({"continue", "except", "from", "not", "import", "cl
 
 
 def python_name(field: str) -> str:
-    """The package's name for a field: "$ref" is d_ref, "x-kubernetes-map-type" has underscores, "from" is from_."""
+    """Return the package's name of a field: "$ref" is d_ref, dashes become underscores, "from" is from_."""
     if field in _KEYWORDS:
         return field + "_"
     return field.replace("$", "d_").replace("-", "_")
