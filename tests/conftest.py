@@ -163,7 +163,7 @@ def _nothing_is_forgotten() -> Iterator[None]:
     """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
 
     def report() -> None:
-        raise AssertionError("something that may take long is evaluated on the event loop")
+        raise AssertionError("code that may take long runs on the event loop")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forgotten, "report", report)

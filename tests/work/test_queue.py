@@ -334,7 +334,7 @@ async def test_workers_outlive_a_wait_for_something_that_is_cancelled(queue: Wor
     async with asyncio.timeout(20):
         while len(seen) < 2:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
-    assert failures == ["what was waited for has been cancelled"]
+    assert failures == ["an awaited task has been cancelled"]
 
 
 async def test_who_waits_until_all_is_done_may_leave(queue: WorkQueue[str], work: Work) -> None:

@@ -1,4 +1,4 @@
-"""Large things are forgotten beside the loop: freeing a hundred thousand parts takes as long as making them."""
+"""Deferred freeing of large objects in a worker thread: freeing 100,000 parts takes as long as creating them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 
 
 def let_go(*owned: Any) -> None:
-    """Takes over what somebody owned who ends now (`__del__`), so that its parts are not freed on the loop."""
+    """Free the objects `owned` in a worker thread; for `__del__` of an owner that ends on the event loop.
+
+    Does nothing outside of a thread with an event loop.
+    """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return  # this is not the loop's thread
+        return  # this thread has no event loop to hold
     if loop.is_closed():
         return
-    loop.call_soon(_clear, loop, list(owned))  # when whoever ends now has let go of it
+    loop.call_soon(_clear, loop, list(owned))  # later, when the owner itself holds no reference any more
 
 
 def _clear(loop: asyncio.AbstractEventLoop, parts: list[Any]) -> None:
-    with suppress(RuntimeError):  # the loop's threads have ended with the server
+    with suppress(RuntimeError):  # the loop's executor was shut down with the server
         loop.run_in_executor(None, parts.clear)
