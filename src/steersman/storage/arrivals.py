@@ -3,7 +3,8 @@
 Where several servers write to one storage, each knows of the others' writes some milliseconds late. The objects that a
 server judges requests by (rights, policies, webhooks, quotas, definitions, accounts) lie in that storage, too. So a
 request first asks for the newest revision there is, together with all that come at the same time. It goes on once
-everything up to there has been told of, which it nearly always has been. A server that is alone on its storage asks nothing.
+everything up to there has been told of, which it nearly always has been. A server that is alone on its storage asks
+nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from steersman.storage.interface import Answered, Storage, StorageUnavailable
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 logger = logging.getLogger(__name__)
 
@@ -164,4 +165,4 @@ def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
                 arrival.set_result(newest)
         return bool(waiting)
 
-    in_turns(let_few_go, 0.0)
+    run_in_slices(let_few_go, 0.0)

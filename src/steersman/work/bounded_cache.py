@@ -21,17 +21,26 @@ class BoundedCache(dict[K, V], Generic[K, V]):
     miss the older generation. Values must not be None.
     """
 
-    __slots__ = ("_old", "_old_weight", "_old_weights", "_weight", "_weights", "largest", "most", "room")
+    __slots__ = (
+        "_old",
+        "_old_weight",
+        "_old_weights",
+        "_weight",
+        "_weights",
+        "max_bytes",
+        "max_entries",
+        "max_entry_bytes",
+    )
 
-    def __init__(self, most: int, room: int = 0, *, largest: int = 0) -> None:
-        """Create a cache of at most `most` entries.
+    def __init__(self, max_entries: int, max_bytes: int = 0, *, max_entry_bytes: int = 0) -> None:
+        """Create a cache of at most `max_entries` entries.
 
-        If `room` is not 0, it bounds the bytes of all entries, as given to `keep`, and `largest` the bytes of one entry
-        (`room` if 0).
+        If `max_bytes` is not 0, it bounds the bytes of all entries, as given to `keep`, and `max_entry_bytes` bounds
+        the bytes of one entry (0: `max_bytes`).
         """
-        self.most = most
-        self.room = room
-        self.largest = largest or room
+        self.max_entries = max_entries
+        self.max_bytes = max_bytes
+        self.max_entry_bytes = max_entry_bytes or max_bytes
         self._old: dict[K, V] = {}
         self._weight = 0
         self._weights: dict[K, int] = {}
@@ -61,7 +70,7 @@ class BoundedCache(dict[K, V], Generic[K, V]):
             self._weight -= self._weights.pop(key, 0)
         elif self._old.pop(key, None) is not None:
             self._lighten(key)
-        if not self.room or weight <= self.largest:
+        if not self.max_bytes or weight <= self.max_entry_bytes:
             self._insert(key, value, weight)
 
     def forget(self) -> None:
@@ -81,11 +90,11 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
     def _insert(self, key: K, value: V, weight: int) -> None:
         """Add an entry that is in neither generation, and evict the older generation when a limit is reached."""
-        if len(self) >= max(self.most // 2, 1):
+        if len(self) >= max(self.max_entries // 2, 1):
             self._grow_old()
-        if self.room and self._weight + weight > min(self.room // 2, self.room - self._old_weight):
+        if self.max_bytes and self._weight + weight > min(self.max_bytes // 2, self.max_bytes - self._old_weight):
             self._grow_old()
-            if weight + self._old_weight > self.room:
+            if weight + self._old_weight > self.max_bytes:
                 self._lose_old()
         self[key] = value
         if weight:
@@ -117,11 +126,11 @@ class BoundedSet(set[K], Generic[K]):
     generation.
     """
 
-    __slots__ = ("_old", "most")
+    __slots__ = ("_old", "max_entries")
 
-    def __init__(self, most: int) -> None:
-        """Create a set of at most `most` members."""
-        self.most = most
+    def __init__(self, max_entries: int) -> None:
+        """Create a set of at most `max_entries` members."""
+        self.max_entries = max_entries
         self._old: set[K] = set()
 
     def has(self, member: K) -> bool:
@@ -135,7 +144,7 @@ class BoundedSet(set[K], Generic[K]):
 
     def keep(self, member: K) -> None:
         """Add a member, which may evict the older generation."""
-        if len(self) >= self.most // 2:
+        if len(self) >= self.max_entries // 2:
             self._old = set(self)
             self.clear()
         self._old.discard(member)

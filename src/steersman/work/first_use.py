@@ -11,8 +11,10 @@ from typing import Any
 from steersman.work.offloading import offload_if
 
 
-async def loaded(name: str) -> ModuleType:
-    """Return the module `name`. If it is not imported yet, import it in a worker thread, as that may take tens of ms.
+async def import_offloaded(name: str) -> ModuleType:
+    """Return the module `name`.
+
+    If it is not imported yet, import it in a worker thread, as that may take tens of ms.
     """
     found = sys.modules.get(name)
     if found is None or getattr(found.__spec__, "_initializing", False):
@@ -26,6 +28,6 @@ def on_first_use(module: str, name: str) -> Callable[..., Awaitable[Any]]:
     """
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        return await getattr(await loaded(module), name)(*args, **kwargs)
+        return await getattr(await import_offloaded(module), name)(*args, **kwargs)
 
     return call

@@ -47,19 +47,19 @@ class FollowedFiles(Generic[T]):
         self._accepted = accepted
         self._checked = monotonic()
         # Before the files are read, so that a change meanwhile is noticed later.
-        self._stamps = self._refused_stamps = self._look()
+        self._stamps = self._refused_stamps = self._current_stamps()
         self.value = (first or read)()
 
     def current(self) -> T:
         """Return the value. If the last check of the files is over `CHECK_EVERY` seconds ago, check them first."""
         if monotonic() - self._checked >= CHECK_EVERY:
-            self.look()
+            self.refresh()
         return self.value
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the files again if they have changed."""
         self._checked = monotonic()
-        stamps = self._look()
+        stamps = self._current_stamps()
         if stamps == self._stamps:
             return
         try:
@@ -73,12 +73,13 @@ class FollowedFiles(Generic[T]):
         if self._accepted is not None:
             self._accepted()
 
-    def _look(self) -> tuple[Stamp | None, ...]:
+    def _current_stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(map(stamp, self._names))
 
 
 def stamp(name: str | os.PathLike[str]) -> Stamp | None:
-    """Return a stamp that changes when the file is replaced or written; None if the file cannot be found or accessed.
+    """Return a stamp that changes when the file is replaced or written; None if the file cannot be found or
+    accessed.
     """
     try:
         status = os.stat(name)

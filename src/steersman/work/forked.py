@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-def may_fork() -> bool:
+def can_fork() -> bool:
     """Return True on Linux while this process has only one thread.
 
     With more threads, the child could wait for ever for a lock that another thread held at the fork.
@@ -24,7 +24,9 @@ def may_fork() -> bool:
 
 
 class Forked:
-    """Child process that runs `work`, which leaves its results in files. Create it on an event loop, if `may_fork()`.
+    """Child process that runs `work`, which leaves its results in files.
+
+    Create it on an event loop, if `can_fork()`.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -45,12 +47,12 @@ class Forked:
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._reader, self._reap)
 
-    async def ended(self) -> bool:
+    async def wait(self) -> bool:
         """Wait until the child has ended. Return True if `work` raised nothing."""
         await self._ended.wait()
         return self._status == 0
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the child if it still runs."""
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)

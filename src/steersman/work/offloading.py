@@ -2,12 +2,12 @@
 
 The account, the user for whom work is done, is ambient: it is bound once for each request and once for each component
 of the server, and read from a context variable. A piece of work runs on the event loop unless the request is known to
-work on something large. Work that discovers on the event loop that it will take long calls `takes_long`; `offload` then
-runs all of the work again in a worker thread. So work given to `offload` must not change anything outside of itself
-before it can no longer make that discovery.
+work on something large. Work that discovers on the event loop that it will take long calls `ensure_offloaded`;
+`offload` then runs all of the work again in a worker thread. So work given to `offload` must not change anything
+outside of itself before it can no longer make that discovery.
 
 Code that may take long and runs on the event loop outside of `offload` is a bug of its caller: the loop is held, and
-`forgotten` counts the case.
+`missed_offloads` counts the case.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class _Here(local):
 _here: Final = _Here()
 
 
-class Place(Protocol):
+class Permit(Protocol):
     """Permit for a large request, from a semaphore that bounds the large requests in progress."""
 
-    def take(self) -> Awaitable[None]:
+    def acquire(self) -> Awaitable[None]:
         """Wait for the permit. Calls after the first return at once."""
 
 
@@ -57,10 +57,10 @@ class Account:
     """User for whom work is done, and the known size of that work. There is one for each request or component.
 
     Users share the worker threads fairly. While `is_large` is True, every further piece of work runs in a worker
-    thread. `place`, if set, is the permit that the account acquires before its first piece of work in a worker thread.
+    thread. `permit`, if set, is the permit that the account acquires before its first piece of work in a worker thread.
     """
 
-    __slots__ = ("_keeps_size", "_number", "_threads", "_user", "is_large", "place")
+    __slots__ = ("_keeps_size", "_number", "_threads", "_user", "is_large", "permit")
 
     def __init__(
         self, threads: WorkerThreads, user: str | Callable[[], str] = SERVER, *, keeps_size: bool = False
@@ -74,7 +74,7 @@ class Account:
         self._keeps_size = keeps_size
         self._user = user
         self.is_large = False
-        self.place: Place | None = None
+        self.permit: Permit | None = None
 
     @property
     def user(self) -> str:
@@ -85,11 +85,11 @@ class Account:
     def user(self, name: str) -> None:
         self._user = name
 
-    def of(self, user: str) -> Account:
+    def for_user(self, user: str) -> Account:
         """Return a new account on the same threads for other work of `user`, none of which is known to be large yet."""
         return Account(self._threads, user, keeps_size=True)
 
-    def of_server(self) -> Account:
+    def for_server(self) -> Account:
         """Return a new account for work that the server does for itself or for many users at once."""
         return Account(self._threads)
 
@@ -109,12 +109,12 @@ class Account:
         self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> Coroutine[Any, Any, R]:
         """Return the result of `work`, run in a worker thread if `is_large`, else as by `offload`."""
-        return self.beside(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
+        return self.run_in_thread(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
 
-    async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run_in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the result of `work`, run in a worker thread. Raises what `work` raises."""
-        if self.place is not None:
-            await self.place.take()
+        if self.permit is not None:
+            await self.permit.acquire()
         return await self._threads.run(self.user, self._number, partial(work, *args, **kwargs))
 
 
@@ -169,7 +169,7 @@ def bound(account: Account) -> Iterator[Account]:
 def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
     """Return the result of `work`, run for the account that is bound to the current context. Raises what `work` raises.
 
-    `work` runs on the event loop unless the account's work is known to be large or `work` calls `takes_long`.
+    `work` runs on the event loop unless the account's work is known to be large or `work` calls `ensure_offloaded`.
     """
     return _offload(_bound.get(None), work, *args, **kwargs)
 
@@ -186,7 +186,7 @@ async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *ar
             account.mark_large()
         finally:
             _here.is_offloading = outer
-    return await account.beside(work, *args, **kwargs)
+    return await account.run_in_thread(work, *args, **kwargs)
 
 
 def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -194,12 +194,12 @@ def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.
 
     Meant for work whose size is known and that is not on the request's own object.
     """
-    return current().beside(work, *args, **kwargs) if is_large else offload(work, *args, **kwargs)
+    return current().run_in_thread(work, *args, **kwargs) if is_large else offload(work, *args, **kwargs)
 
 
 def begin_task(work: Coroutine[Any, Any, R], *, name: str | None = None) -> asyncio.Task[R]:
     """Start a task that works on the server's account instead of the account of the current request."""
-    with bound(current().of_server()):
+    with bound(current().for_server()):
         return asyncio.get_running_loop().create_task(work, name=name)
 
 
@@ -208,18 +208,20 @@ def mark_large() -> None:
     current().mark_large()
 
 
-def is_hurried() -> bool:
-    """Return True if `offload` runs the calling code on the event loop, so that `takes_long` would move it to a thread.
+def can_move_to_thread() -> bool:
+    """Return True if `offload` runs the calling code on the event loop.
+
+    `ensure_offloaded` would then move the work to a worker thread.
     """
     return _here.is_offloading
 
 
-def takes_long() -> None:
+def ensure_offloaded() -> None:
     """Declare that the code that follows takes long.
 
     On the event loop the work ends here and `offload` runs it in a thread.
 
-    In a worker thread this does nothing. On an event loop outside of `offload` it reports to `forgotten`.
+    In a worker thread this does nothing. On an event loop outside of `offload` it reports to `missed_offloads`.
     """
     if _here.is_offloading:
         raise _TakesLong
@@ -232,11 +234,13 @@ def expect_offloading() -> None:
     """
     # _get_running_loop, as get_running_loop would raise an exception in each worker thread
     if not _here.is_offloading and asyncio._get_running_loop() is not None:
-        forgotten()
+        missed_offloads()
 
 
-class Forgotten:
-    """Counter of cases where code that may take long ran on the event loop. Tests replace `report` by one that raises.
+class MissedOffloads:
+    """Counter of cases where code that may take long ran on the event loop.
+
+    Tests replace `report` by one that raises.
     """
 
     def __init__(self) -> None:
@@ -252,5 +256,5 @@ class Forgotten:
             logger.warning("code that may take long runs on the event loop", stack_info=True)
 
 
-forgotten: Final = Forgotten()
-"""Called when `takes_long` or `expect_offloading` runs on the event loop outside of `offload`."""
+missed_offloads: Final = MissedOffloads()
+"""Called when `ensure_offloaded` or `expect_offloading` runs on the event loop outside of `offload`."""

@@ -3,7 +3,7 @@
 The task works on the server's account, not on the account of the first caller (`offloading.begin_task`).
 
 - A caller that is cancelled stops waiting; the task goes on for the other callers.
-- After the last caller is gone, the task goes on, or is cancelled if `outlives_askers` is False.
+- After the last caller is gone, the task goes on, or is cancelled if `outlives_callers` is False.
 - If the task fails, every waiting caller gets its error, and the next caller starts a new computation. An error for
   which no caller waits is dropped.
 - If the task itself is cancelled, every waiting caller gets CancelledError.
@@ -26,25 +26,27 @@ R = TypeVar("R")
 class Flight(Generic[R]):
     """One shared computation, in progress or finished. Await it for the result; it raises what `make` raises."""
 
-    __slots__ = ("_asking", "_on_end", "_outlives_askers", "_task", "is_over")
+    __slots__ = ("_callers", "_on_end", "_outlives_callers", "_task", "is_over")
 
     def __init__(
         self,
         make: Callable[[], Awaitable[R]],
         *,
-        outlives_askers: bool = True,
+        outlives_callers: bool = True,
         on_end: Callable[[Flight[R]], None] | None = None,
         name: str | None = None,
     ) -> None:
-        """Start the task. `on_end` is called in the same step of the event loop in which the task ends or is cancelled.
+        """Start the task.
+
+        `on_end` is called in the same step of the event loop in which the task ends or is cancelled.
         """
         self.is_over = False
         """True once the computation has succeeded, failed or been cancelled."""
-        self._asking = 0
+        self._callers = 0
         self._on_end = on_end
-        self._outlives_askers = outlives_askers
+        self._outlives_callers = outlives_callers
         self._task = begin_task(self._run(make), name=name)
-        self._task.add_done_callback(_take_note)
+        self._task.add_done_callback(_retrieve_error)
 
     @property
     def has_failed(self) -> bool:
@@ -80,9 +82,9 @@ class Flight(Generic[R]):
         return self._result().__await__()
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def counted_as_caller(self) -> Iterator[None]:
         """Count as one more caller inside the block, so that the task is not cancelled for want of callers."""
-        self._asking += 1
+        self._callers += 1
         try:
             yield
         finally:
@@ -94,7 +96,7 @@ class Flight(Generic[R]):
             waiter = task.get_loop().create_future()
             wake = partial(_wake, waiter)
             task.add_done_callback(wake)
-            self._asking += 1
+            self._callers += 1
             try:
                 await waiter
             finally:
@@ -106,8 +108,8 @@ class Flight(Generic[R]):
             del self, task  # an error's traceback refers to this frame, so this frame must not refer to the error
 
     def _leave(self) -> None:
-        self._asking -= 1
-        if not self._asking and not self._outlives_askers and not self._task.done():
+        self._callers -= 1
+        if not self._callers and not self._outlives_callers and not self._task.done():
             self.cancel()
 
     async def _run(self, make: Callable[[], Awaitable[R]]) -> R:
@@ -128,13 +130,13 @@ class Flight(Generic[R]):
 class SingleFlight(Generic[K, R]):
     """Flights by key: concurrent callers with the same key share one computation. Results are not kept."""
 
-    __slots__ = ("_flights", "_name", "_outlives_askers")
+    __slots__ = ("_flights", "_name", "_outlives_callers")
 
-    def __init__(self, *, outlives_askers: bool = True, name: str | None = None) -> None:
+    def __init__(self, *, outlives_callers: bool = True, name: str | None = None) -> None:
         """Create an empty group. `name` is the name of the tasks."""
         self._flights: dict[K, Flight[R]] = {}
         self._name = name
-        self._outlives_askers = outlives_askers
+        self._outlives_callers = outlives_callers
 
     def __len__(self) -> int:
         """Return the number of keys with a computation in progress."""
@@ -153,7 +155,9 @@ class SingleFlight(Generic[K, R]):
         return self._flights.get(key) or self._begin((key,), make)
 
     def begin_all(self, keys: Iterable[K], make: Callable[[list[K]], Awaitable[R]]) -> list[Flight[R]]:
-        """Return the flights of `keys`. One new flight is started for all keys that have none, with `make(these keys)`.
+        """Return the flights of `keys`.
+
+        One new flight is started for all keys that have none, with `make(these keys)`.
         """
         flights: dict[Flight[R], None] = {}
         missing = []
@@ -173,7 +177,7 @@ class SingleFlight(Generic[K, R]):
                 if self._flights.get(key) is ended:
                     del self._flights[key]
 
-        flight = Flight(make, outlives_askers=self._outlives_askers, on_end=forget, name=self._name)
+        flight = Flight(make, outlives_callers=self._outlives_callers, on_end=forget, name=self._name)
         self._flights.update(dict.fromkeys(keys, flight))
         return flight
 
@@ -195,7 +199,7 @@ async def results(flights: Iterable[Flight[R]]) -> list[R]:
     asked = list(flights)
     with ExitStack() as asking:
         for each in asked:
-            asking.enter_context(each.asked())
+            asking.enter_context(each.counted_as_caller())
         return [await each for each in asked]
 
 
@@ -204,7 +208,7 @@ def _wake(waiter: asyncio.Future[None], _: asyncio.Task[Any]) -> None:
         waiter.set_result(None)
 
 
-def _take_note(task: asyncio.Task[Any]) -> None:
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
     """Retrieve the task's error, as every caller may be gone and asyncio would log it."""
     if not task.cancelled():
         task.exception()

@@ -114,21 +114,21 @@ class _User:
 _number: Final = attrgetter("number")
 
 
-class _Here(local):
+class _ThreadState(local):
     """State of one worker thread: the step that it runs."""
 
     step: _Step | None = None
 
 
-_here: Final = _Here()
+_thread: Final = _ThreadState()
 
 
-_awaited: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+_awaited_steps: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
 
 
-def awaited(loop: asyncio.AbstractEventLoop) -> int:
+def awaited_steps(loop: asyncio.AbstractEventLoop) -> int:
     """Return the number of steps in worker threads for which code on this event loop waits."""
-    return _awaited.get(loop, 0)
+    return _awaited_steps.get(loop, 0)
 
 
 def give_way() -> None:
@@ -138,7 +138,7 @@ def give_way() -> None:
     Does nothing on the event loop, where it costs about 50 ns. So call it for each item of a list of objects rather
     than for each value. Raises a private BaseException if nobody waits for the step's result any more.
     """
-    step = _here.step
+    step = _thread.step
     if step is not None and monotonic() > step.began + _SLICE:
         step.threads.give_way(step)
 
@@ -176,12 +176,12 @@ class WorkerThreads:
         self._most_users = 64
         self._line: list[tuple[float, int, _User]] = []
         """Heap of users who may be served next, by the time they have used, then by when they entered the heap."""
-        self._places = count()
+        self._sequence = count()
         self._virtual_time = 0.0
         self._running: list[_Step] = []
         self._begun: deque[_Step] = deque()
         self._paused: set[_Step] = set()
-        self._looked_at_by: asyncio.AbstractEventLoop | None = None
+        self._checked_by: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._interpreter = _Interpreter()
 
@@ -195,18 +195,18 @@ class WorkerThreads:
             if self._is_closed:
                 raise RuntimeError("the worker threads are closed")
             step = self._put(name, number, work)
-            self._have_done(self._next())
+            self._submit(self._next())
             if self._line:
-                self._look_again(loop)
-        _awaited[loop] = _awaited.get(loop, 0) + 1
+                self._schedule_check(loop)
+        _awaited_steps[loop] = _awaited_steps.get(loop, 0) + 1
         try:
             result: R = await asyncio.wrap_future(step.done)
         except BaseException:
-            self._drop(step)
+            self._give_up(step)
             del step  # an error's traceback refers to this frame, as in `_do`
             raise
         finally:
-            _awaited[loop] -= 1
+            _awaited_steps[loop] -= 1
         return result
 
     def has_room(self, name: str) -> bool:
@@ -241,7 +241,7 @@ class WorkerThreads:
         user = self._users.get(name)
         if user is None:
             if len(self._users) >= self._most_users:
-                self._forget_users()
+                self._forget_idle_users()
             user = self._users[name] = _User(name)
         if name != _SERVER and not user.waiting and not user.running:
             user.used = max(user.used, self._virtual_time)
@@ -250,7 +250,7 @@ class WorkerThreads:
         self._line_up(user)
         return step
 
-    def _forget_users(self) -> None:
+    def _forget_idle_users(self) -> None:
         """Forget users without steps who have used no more time than the user being served."""
         self._users = {
             name: user
@@ -267,7 +267,7 @@ class WorkerThreads:
 
     def _line_up(self, user: _User) -> None:
         if user.waiting and not user.in_line and (not user.running or user.name == _SERVER):
-            heappush(self._line, (user.used, next(self._places), user))
+            heappush(self._line, (user.used, next(self._sequence), user))
             user.in_line = True
 
     def _first(self) -> _User | None:
@@ -325,7 +325,7 @@ class WorkerThreads:
         assert step.resumed is not None
         step.resumed.release()
 
-    def _have_done(self, step: _Step | None) -> None:
+    def _submit(self, step: _Step | None) -> None:
         """Give a step to a thread of the pool."""
         if step is not None:
             self._begun.append(step)  # not an argument: the thread would keep a reference while it runs later steps
@@ -333,20 +333,20 @@ class WorkerThreads:
 
     # On the event loop
 
-    def _look_again(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule_check(self, loop: asyncio.AbstractEventLoop) -> None:
         """Schedule a check that starts waiting steps beside a step that takes long."""
-        if self._looked_at_by is not loop:
-            self._looked_at_by = loop
-            loop.call_later(_LONG, self._look)
+        if self._checked_by is not loop:
+            self._checked_by = loop
+            loop.call_later(_LONG, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         with self._lock:
-            loop, self._looked_at_by = self._looked_at_by, None
-            self._have_done(self._next())
+            loop, self._checked_by = self._checked_by, None
+            self._submit(self._next())
             if self._line and loop is not None:
-                self._look_again(loop)
+                self._schedule_check(loop)
 
-    def _drop(self, step: _Step) -> None:
+    def _give_up(self, step: _Step) -> None:
         """Give up a step for whose result nobody waits any more: remove it if it waits, else end it at its next
         `give_way`.
         """
@@ -366,15 +366,15 @@ class WorkerThreads:
         """Run a step to its end. Return the step to run next, or None."""
         result, error = None, None
         begins = step.done.set_running_or_notify_cancel()
-        self._interpreter.works()
+        self._interpreter.thread_starts_work()
         step.used = thread_time()
-        _here.step = step
+        _thread.step = step
         try:
             if begins:
                 result = step.work()
         except BaseException as raised:
             error = raised
-        _here.step = None
+        _thread.step = None
         with self._lock:
             self._charge(step)
             self._end(step)
@@ -382,7 +382,7 @@ class WorkerThreads:
             following = self._next()
             if not self._running:
                 self._forget_all()
-        self._interpreter.worked()
+        self._interpreter.thread_ends_work()
         if isinstance(error, _GivenUp):
             error = CancelledError()  # for a caller that still waits, as the threads were closed
         if error is not None:
@@ -412,10 +412,10 @@ class WorkerThreads:
             self._paused.add(step)
             step.user.put(step)
             self._line_up(step.user)
-            self._have_done(self._next())
-        self._interpreter.worked()
+            self._submit(self._next())
+        self._interpreter.thread_ends_work()
         step.resumed.acquire()
-        self._interpreter.works()
+        self._interpreter.thread_starts_work()
         step.used = thread_time()
         if step.given_up:
             raise _GivenUp
@@ -465,7 +465,7 @@ class _Interpreter:
         self._resting: Timer | None = None
         self._is_closed = False
 
-    def works(self) -> None:
+    def thread_starts_work(self) -> None:
         _switch_interval.shorten()
         with self._lock:
             self._working += 1
@@ -474,13 +474,13 @@ class _Interpreter:
                 self._holds_collection = True
                 self._collected = self._looked = monotonic()
 
-    def worked(self) -> None:
+    def thread_ends_work(self) -> None:
         self.collect()
         _switch_interval.restore()
         with self._lock:
             self._working -= 1
             self._ended = monotonic()
-            self._rest_soon()
+            self._schedule_rest()
 
     def collect(self) -> None:
         """Collect the garbage of other threads, if few objects of the worker threads are alive at this moment."""
@@ -492,26 +492,26 @@ class _Interpreter:
             self._collected = now
             gc.collect(0)
 
-    def _rest_soon(self) -> None:
+    def _schedule_rest(self) -> None:
         # Not a timer of the event loop, which may end earlier: the process must get its collector back.
         if self._holds_collection and self._resting is None:
-            self._resting = Timer(_REST, self._rest)
+            self._resting = Timer(_REST, self._on_rest)
             self._resting.daemon = True
             self._resting.start()
 
-    def _rest(self) -> None:
+    def _on_rest(self) -> None:
         """Enable garbage collection again if no step has run for `_REST` seconds, and give memory back."""
         with self._lock:
             self._resting = None
             if self._working or monotonic() < self._ended + _REST:
-                self._rest_soon()
+                self._schedule_rest()
                 return
-            self._let_collect()
+            self._enable_collection()
         if monotonic() > self._trimmed + _TRIM_EVERY:
             self._trimmed = monotonic()
             give_memory_back()
 
-    def _let_collect(self) -> None:
+    def _enable_collection(self) -> None:
         if self._holds_collection:
             gc.enable()
             self._holds_collection = False
@@ -519,7 +519,7 @@ class _Interpreter:
     def close(self) -> None:
         with self._lock:
             self._is_closed = True  # so that a step that starts while the threads end does not disable collection
-            self._let_collect()
+            self._enable_collection()
             if self._resting is not None:
                 self._resting.cancel()
 

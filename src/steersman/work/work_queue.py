@@ -50,9 +50,9 @@ class WorkQueue(Generic[K]):
         """Due time on the event loop's clock, and timer, by key; handles of uvloop do not tell their time."""
         self._running: asyncio.Task[None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._settling: list[asyncio.Future[None]] = []
+        self._idle_waiters: list[asyncio.Future[None]] = []
         """Futures of callers that wait until the queue is idle."""
-        self._turn_end: float | None = None
+        self._slice_end: float | None = None
         """End of the queue's slice of this iteration of the event loop; None before the iteration's first key."""
 
     def __len__(self) -> int:
@@ -110,13 +110,13 @@ class WorkQueue(Generic[K]):
             self._dirty.discard(key)
             if key not in self._working:
                 self._ready.remove(key)
-        self._tell_if_settled()
+        self._notify_if_idle()
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until the queue is `idle`."""
         if not self.idle:
             waiter = asyncio.get_running_loop().create_future()
-            self._settling.append(waiter)
+            self._idle_waiters.append(waiter)
             await waiter
 
     async def get(self) -> K:
@@ -140,18 +140,18 @@ class WorkQueue(Generic[K]):
         self._working.discard(key)
         if key in self._dirty:
             self._put(key)
-        self._tell_if_settled()
+        self._notify_if_idle()
 
     def start(
         self,
-        see_to: Callable[[K], Awaitable[float | None]],
+        reconcile: Callable[[K], Awaitable[float | None]],
         failed: Callable[[K, Exception], None] | None = None,
         *,
         name: str,
         workers: int,
     ) -> None:
         """Start `run` in a task on the server's account; `stop` ends it."""
-        self._running = begin_task(self.run(see_to, failed, name=name, workers=workers), name=name)
+        self._running = begin_task(self.run(reconcile, failed, name=name, workers=workers), name=name)
 
     async def stop(self) -> None:
         """Cancel the work, wait until no key is worked on, and forget keys that are due later."""
@@ -162,63 +162,65 @@ class WorkQueue(Generic[K]):
 
     async def run(
         self,
-        see_to: Callable[[K], Awaitable[float | None]],
+        reconcile: Callable[[K], Awaitable[float | None]],
         failed: Callable[[K, Exception], None] | None = None,
         *,
         name: str,
         workers: int,
     ) -> None:
-        """Call `see_to` for each key, in `workers` tasks at once, until cancelled.
+        """Call `reconcile` for each key, in `workers` tasks at once, until cancelled.
 
-        `see_to` may return seconds after which its key is added again. If it raises, the key is retried and `failed` is
-        called; the default for `failed` logs the error.
+        `reconcile` may return seconds after which its key is added again. If it raises, the key is retried and `failed`
+        is called; the default for `failed` logs the error.
         """
         failed = failed or partial(_log, name)
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(workers):
-                    group.create_task(self._work(see_to, failed), name=f"{name} {number}")
+                    group.create_task(self._work(reconcile, failed), name=f"{name} {number}")
         finally:
             self._close()
 
     async def _work(
-        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
+        self, reconcile: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
     ) -> None:
         own = asyncio.current_task()
         assert own is not None
         while not own.cancelling():  # cancelled work may have raised an error of its own instead of CancelledError
             key = await self.get()
             try:
-                await self._turn()
-                again = await see_to(key)
+                await self._wait_for_slice()
+                retry_after = await reconcile(key)
             except asyncio.CancelledError as error:
                 if own.cancelling():
                     raise
-                failed(key, _of_cancelled(error))  # `see_to` waited for something that was cancelled; this task was not
+                failed(
+                    key, _cancellation_error(error)
+                )  # `reconcile` waited for something that was cancelled; this task was not
                 self.retry(key)
             except Exception as error:
                 failed(key, error)
                 self.retry(key)
             else:
                 self.forget(key)
-                if again is not None:
-                    self.add_after(key, again)
+                if retry_after is not None:
+                    self.add_after(key, retry_after)
             finally:
                 self.done(key)
 
-    async def _turn(self) -> None:
+    async def _wait_for_slice(self) -> None:
         """Wait for an iteration of the event loop in which this queue has not used up its slice.
 
         Without this, work that never waits would be done for all keys in one iteration.
         """
-        while self._turn_end is not None and monotonic() >= self._turn_end:  # noqa: ASYNC110 - waits for an iteration
+        while self._slice_end is not None and monotonic() >= self._slice_end:  # noqa: ASYNC110 - waits for an iteration
             await asyncio.sleep(0)
-        if self._turn_end is None:
-            self._turn_end = monotonic() + SLICE
-            asyncio.get_running_loop().call_soon(self._turned)
+        if self._slice_end is None:
+            self._slice_end = monotonic() + SLICE
+            asyncio.get_running_loop().call_soon(self._end_of_iteration)
 
-    def _turned(self) -> None:
-        self._turn_end = None
+    def _end_of_iteration(self) -> None:
+        self._slice_end = None
 
     def _close(self) -> None:
         for _, timer in self._timers.values():
@@ -229,12 +231,12 @@ class WorkQueue(Generic[K]):
         self._ready.append(key)
         self._wake()
 
-    def _tell_if_settled(self) -> None:
-        if self._settling and self.idle:
-            for waiter in self._settling:
+    def _notify_if_idle(self) -> None:
+        if self._idle_waiters and self.idle:
+            for waiter in self._idle_waiters:
                 if not waiter.done():
                     waiter.set_result(None)
-            self._settling.clear()
+            self._idle_waiters.clear()
 
     def _wake(self) -> None:
         while self._waiting:
@@ -248,7 +250,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
 
-def _of_cancelled(error: asyncio.CancelledError) -> RuntimeError:
+def _cancellation_error(error: asyncio.CancelledError) -> RuntimeError:
     """Return an error for the log that is caused by the cancellation."""
     found = RuntimeError("an awaited task has been cancelled")
     found.__cause__ = error

@@ -1,8 +1,8 @@
 """Yielding: a coroutine with much to do gives the event loop back after each time slice.
 
-Use `async for item in unhurried(items)`, or a `Turn` where there is no loop over items. Both count time, not items: a
-slice lasts some milliseconds, then others have the event loop. Time for which the coroutine waits is not counted, as
-others have the loop meanwhile.
+Use `async for item in time_sliced(items)`, or a `TimeSlice` where there is no loop over items. Both count time, not
+items: a slice lasts some milliseconds, then others have the event loop. Time for which the coroutine waits is not
+counted, as others have the loop meanwhile.
 
 Slices of concurrent loops do not add up: one slice for users runs in each iteration of the event loop. Users (of the
 accounts of `work.offloading`) are served in rotation, and the loops of one user in the order of their arrival. One
@@ -32,7 +32,7 @@ SLICE: Final = 0.004
 """Seconds that a slice lasts."""
 
 
-class Turn:
+class TimeSlice:
     """Time slice in which a coroutine may work before others have the event loop. It starts when it is created."""
 
     __slots__ = ("_number", "_until")
@@ -42,7 +42,7 @@ class Turn:
         """Iteration of the event loop in which the slice started, as `_Pace` counts; -1 if not known."""
         self._until = monotonic() + BEGINNING
 
-    async def give(self) -> None:
+    async def pause_if_over(self) -> None:
         """Yield to the event loop if the slice is over. Call it between two short parts of the work."""
         if monotonic() < self._until:
             return
@@ -55,25 +55,25 @@ class Turn:
         self._number, self._until = pace.number(), monotonic() + SLICE
 
 
-async def unhurried(items: Iterable[T]) -> AsyncIterator[T]:
+async def time_sliced(items: Iterable[T]) -> AsyncIterator[T]:
     """Yield `items`, and let others have the event loop whenever a time slice is over."""
-    turn = Turn()
+    pass_through = TimeSlice()
     for item in items:
-        if monotonic() >= turn._until:  # checked here, as awaiting for each item costs more
-            await turn.give()
+        if monotonic() >= pass_through._until:  # checked here, as awaiting for each item costs more
+            await pass_through.pause_if_over()
         yield item
 
 
-async def next_slice(few: int = 1, account: Account | None = None) -> None:
-    """Wait for one of the slices of which `few` run in each iteration of the event loop.
+async def next_slice(per_iteration: int = 1, account: Account | None = None) -> None:
+    """Wait for one of the slices of which `per_iteration` run in each iteration of the event loop.
 
     Meant for work that comes in slices by itself, such as pieces of a list. `account` is the account of the work, if it
     is not the one that is bound to the context.
     """
-    await _Pace.of(asyncio.get_running_loop()).next_slice(few, (account or current()).user)
+    await _Pace.of(asyncio.get_running_loop()).next_slice(per_iteration, (account or current()).user)
 
 
-def in_turns(some: Callable[[], bool], seconds: float = SLICE) -> None:
+def run_in_slices(some: Callable[[], bool], seconds: float = SLICE) -> None:
     """Call `some` until it returns False, beginning at once, for about `seconds` in each iteration of the event loop.
 
     Meant for callbacks, which cannot await. `some` is called at least once in each iteration.
@@ -81,26 +81,28 @@ def in_turns(some: Callable[[], bool], seconds: float = SLICE) -> None:
     until = monotonic() + seconds
     while some():
         if monotonic() >= until:
-            asyncio.get_running_loop().call_soon(in_turns, some, seconds)
+            asyncio.get_running_loop().call_soon(run_in_slices, some, seconds)
             return
 
 
-class FewAtOnce:
-    """Gate that lets `few` tasks pass in each iteration of the event loop. Each does little before it comes again.
+class IterationGate:
+    """Gate that lets `per_iteration` tasks pass in each iteration of the event loop.
+
+    Each does little between two passes.
 
     The tasks of one user pass in the order of their arrival, and users are served in rotation.
     """
 
-    __slots__ = ("_few", "_left", "_scheduled", "_waiting")
+    __slots__ = ("_left", "_per_iteration", "_scheduled", "_waiting")
 
-    def __init__(self, few: int) -> None:
-        self._few = self._left = few
+    def __init__(self, per_iteration: int) -> None:
+        self._per_iteration = self._left = per_iteration
         self._scheduled = False
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """Waiting tasks by user; the user to be served next comes first."""
 
-    async def turn(self, user: str = SERVER) -> None:
-        """Wait until the caller may pass: not at all while fewer than `few` have passed in this iteration."""
+    async def pass_through(self, user: str = SERVER) -> None:
+        """Wait until the caller may pass: not at all while fewer than `per_iteration` have passed in this iteration."""
         loop = asyncio.get_running_loop()
         if not self._scheduled:
             self._scheduled = True
@@ -114,11 +116,11 @@ class FewAtOnce:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let waiting tasks pass at the start of an iteration of the event loop."""
-        self._left = self._few
+        self._left = self._per_iteration
         while self._left and (mine := self._next()) is not None:
             mine.set_result(None)
             self._left -= 1
-        self._scheduled = self._left < self._few
+        self._scheduled = self._left < self._per_iteration
         if self._scheduled:
             loop.call_soon(self._begin, loop)
 
@@ -139,12 +141,12 @@ class FewAtOnce:
 class _Pace:
     """Gates for slices of one event loop, and a counter of the loop's iterations."""
 
-    __slots__ = ("_few", "_is_counting", "_number")
+    __slots__ = ("_gates", "_is_counting", "_number")
 
     _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
-        self._few: dict[tuple[int, bool], FewAtOnce] = {}
+        self._gates: dict[tuple[int, bool], IterationGate] = {}
         """Gates by the number of slices in one iteration, and whether they are for the server's own work."""
         self._number = 0
         self._is_counting = False
@@ -167,9 +169,9 @@ class _Pace:
         self._number += 1
         self._is_counting = False
 
-    async def next_slice(self, few: int, user: str) -> None:
-        key = few, user == SERVER
-        gate = self._few.get(key)
+    async def next_slice(self, per_iteration: int, user: str) -> None:
+        key = per_iteration, user == SERVER
+        gate = self._gates.get(key)
         if gate is None:
-            gate = self._few[key] = FewAtOnce(few)
-        await gate.turn(user)
+            gate = self._gates[key] = IterationGate(per_iteration)
+        await gate.pass_through(user)

@@ -69,7 +69,7 @@ class Place:
         self.user = user
         self.size = size
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Waits for the place, the first time."""
         if not self._is_taken:
             await self._places.take(self)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 
-def let_go(*owned: Any) -> None:
+def free_in_thread(*owned: Any) -> None:
     """Free the objects `owned` in a worker thread; for `__del__` of an owner that ends on the event loop.
 
     Does nothing outside of a thread with an event loop.
