@@ -17,7 +17,7 @@ from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _PODS: Final = GroupResource("", "pods")
 
@@ -55,7 +55,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
             return
-        async for owner in unhurried(blocking):
+        async for owner in time_sliced(blocking):
             await self._check_owner(attributes, owner)
 
     async def _check_owner(self, attributes: Attributes, owner: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, TypeVar
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
 from steersman.cel.steps import Frame
-from steersman.work.offloading import is_hurried, offload, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded, offload
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,26 +50,26 @@ class Answers:
         self._is_hurried = False
         self._allowance = 0
         self.frame: Frame | None = None
-        """The evaluation that is under way where `is_hurried`."""
+        """The evaluation that is under way where `can_move_to_thread`."""
 
     @property
-    def is_hurried(self) -> bool:
+    def can_move_to_thread(self) -> bool:
         """Whether only little may be evaluated, as the loop waits."""
         return self._is_hurried
 
     @property
     def allowance(self) -> int:
-        """What evaluations may still cost here, where `is_hurried`."""
+        """What evaluations may still cost here, where `can_move_to_thread`."""
         return self._allowance
 
     def spend(self, cost: int) -> None:
         """Takes the cost of an evaluation from that. If it was more, work goes on in the worker threads."""
         self._allowance -= cost
         if self._allowance < 0:
-            takes_long()
+            ensure_offloaded()
 
     def begin(self, frame: Frame) -> None:
-        """An evaluation begins where `is_hurried`."""
+        """An evaluation begins where `can_move_to_thread`."""
         self.frame = frame
 
     def judge(self, check: Check) -> Answer:
@@ -103,5 +103,5 @@ class Answers:
             self._known[check] = answer if isinstance(answer, Answer) else await answer
 
     def _begin(self, work: Callable[[], R]) -> R:
-        self._is_hurried, self.frame = is_hurried(), None
+        self._is_hurried, self.frame = can_move_to_thread(), None
         return work()

@@ -33,7 +33,7 @@ from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -222,7 +222,7 @@ class Definitions:
 
     async def settled(self) -> None:
         """Returns once everything that was stored has been looked at."""
-        await self._queue.settled()
+        await self._queue.wait_until_idle()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         before = self._known.pop(name, None)
@@ -441,7 +441,7 @@ class Definitions:
     async def _delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, asked: set[tuple[str, str]]
     ) -> None:
-        async for namespace, name in unhurried(names):  # deleting what is deleted already waits for nothing
+        async for namespace, name in time_sliced(names):  # deleting what is deleted already waits for nothing
             try:
                 await objects.delete(loopback(namespace, name), name)
             except StatusError as error:

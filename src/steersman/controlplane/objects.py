@@ -23,7 +23,7 @@ from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.single_flight import SingleFlight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class StoreObjects:
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
@@ -177,7 +177,7 @@ class StoreObjects:
             entries = self._entries(namespace)
         else:
             entries = await stored_now(self._store, self._prefix(namespace))
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await offload_if(True, self._made, entry.body, reading)
@@ -206,7 +206,7 @@ class StoreObjects:
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
@@ -228,7 +228,7 @@ class StoreObjects:
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
@@ -259,12 +259,12 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
             return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
             return await self._whole(item)
 

@@ -79,7 +79,7 @@ class PolicyStatus:
         """Raises StatusError if the status cannot be written now."""
         known = self._objects.known("", name, _GENERATIONS)
         if known is not None and known[0] > known[1]:
-            with bound(current().of(MANAGER)):
+            with bound(current().for_user(MANAGER)):
                 await self._check(name)
 
     async def _check(self, name: str) -> None:

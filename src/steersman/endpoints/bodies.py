@@ -87,7 +87,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     read if it says that it is large, and much of the user's waits already.
     """
     limit = scope.shared.max_body_bytes
-    if request.account is not None and request.account.place is not None and 0 < large_length(request) <= limit:
+    if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
     try:
         data = await request.http.body.read(limit)

@@ -156,7 +156,7 @@ class ServerTLS:
     def refresh(self, *, now: bool = False) -> None:
         """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
         if now:
-            self._contexts.look()
+            self._contexts.refresh()
         else:
             self._contexts.current()
 

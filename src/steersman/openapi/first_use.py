@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.server import Server
-from steersman.work.first_use import loaded
+from steersman.work.first_use import import_offloaded
 from steersman.work.single_flight import Flight
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class OpenAPIOnFirstUse:
         return await self._making
 
     async def _make(self) -> OpenAPIService:
-        module = await loaded("steersman.openapi.service")
+        module = await import_offloaded("steersman.openapi.service")
         made: OpenAPIService = module.OpenAPIService(self._server, self.remote)
         return made
 

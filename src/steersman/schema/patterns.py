@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.cel.pattern_size import too_large_to_compile
-from steersman.work.offloading import expect_offloading, takes_long
+from steersman.work.offloading import ensure_offloaded, expect_offloading
 
 _MEMORY: Final = 1 << 20
 _REMEMBERED: Final = 512
@@ -54,14 +54,14 @@ def _finder(pattern: str) -> Callable[[str], Any] | None:
 
     Returns None if the pattern needs too much memory for this cache.
     """
-    takes_long()
+    ensure_offloaded()
     return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MEMORY)
 
 
 @lru_cache(maxsize=_FEW_REMEMBERED)
 def _large_finder(pattern: str) -> Callable[[str], Any]:
     """Return a function that finds a pattern that needs much memory."""
-    takes_long()
+    ensure_offloaded()
     return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MUCH_MEMORY) or _nothing
 
 

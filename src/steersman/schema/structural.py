@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.managed_fields import Schema
-from steersman.work.letting_go import let_go
+from steersman.work.freeing import free_in_thread
 
 from .accepting import accepts
 from .compiling import compile_node
@@ -47,7 +47,7 @@ class Structural:
         """True if validating a single value may take long."""
 
     def __del__(self) -> None:
-        let_go(self.root)
+        free_in_thread(self.root)
 
     # Changes of objects
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from steersman.storage.interface import Answered, Storage, StorageUnavailable
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 logger = logging.getLogger(__name__)
 
@@ -172,4 +172,4 @@ def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
                 arrival.set_result(newest)
         return bool(waiting)
 
-    in_turns(let_few_go, 0.0)
+    run_in_slices(let_few_go, 0.0)

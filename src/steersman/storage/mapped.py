@@ -31,7 +31,7 @@ from steersman.storage.interface import (
 from steersman.storage.late import Late
 from steersman.storage.wrapping import WrappingStorage
 from steersman.work.offloading import begin_task
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class MappedStorage(WrappingStorage):
         if all(is_value(item.value) for item in found.items):
             return found
         items = []
-        async for item in unhurried(found.items):
+        async for item in time_sliced(found.items):
             items.append(await self.mapped(item))
         return Range(items, found.revision, found.more, found.count)
 
@@ -333,7 +333,7 @@ class _Feed:
         self._rest()
 
     async def _deliver_waiting(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while self._waiting:
             event = await self._mapped(self._waiting[0])
             if self._is_owed_too_much:
@@ -342,7 +342,7 @@ class _Feed:
                 self._waiting.popleft()
                 self.told = event.revision
                 self._deliver([event])
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _mapped(self, event: Event) -> Event:
         """Return the event with its values. Raises Undecodable and Unreadable for past events."""

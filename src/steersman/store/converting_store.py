@@ -45,7 +45,7 @@ from steersman.store.store import Store
 from steersman.store.watching import watch
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.single_flight import SingleFlight, results
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 T = TypeVar("T")
 AnItem = TypeVar("AnItem", bound=Item)
@@ -69,7 +69,7 @@ class ConvertingStore(Store[OpenObject]):
             own = replace(resource, kind=other.kind, selectable_fields=other.own_fields or {})
             self._selections[other.version] = Selection(own)
         self._converting: SingleFlight[tuple[int, str], dict[int, bytes]] = SingleFlight(
-            outlives_askers=False, name="conversion"
+            outlives_callers=False, name="conversion"
         )
         """Flights of entries being converted, by the identity of the entry and the wanted apiVersion."""
         self._failing: dict[str, float] = {}
@@ -187,7 +187,7 @@ class ConvertingStore(Store[OpenObject]):
         wanted = kind.api_version
         known: dict[int, bytes] = {}
         missing: dict[int, AnItem] = {}
-        async for item in unhurried(items):
+        async for item in time_sliced(items):
             if kind.version_of(item.body) == wanted:
                 continue
             body = None if anew or item.representations is None else item.representations.get(wanted)
@@ -217,11 +217,11 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         values = []
-        async for item in unhurried(items):
+        async for item in time_sliced(items):
             values.append(await offload_if(is_large(item.body), self._source(item).value_of, item.body))
         converted = await self._conversion.values(values, kind)
         known: dict[int, bytes] = {}
-        async for item, value in unhurried(zip(items, converted, strict=True)):
+        async for item, value in time_sliced(zip(items, converted, strict=True)):
             body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
             self.remember(item, kind.api_version, body)
             known[id(item)] = body

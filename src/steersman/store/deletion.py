@@ -233,7 +233,7 @@ async def _delete_listed(
     name = name_of(item.body)
     own = replace(ctx)  # it shares the warnings
     try:
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)
     except _NotReached:
         return

@@ -23,7 +23,7 @@ from steersman.store import continue_token
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
 from steersman.store.storage_errors import available
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
@@ -129,11 +129,11 @@ async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -
 
 async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[Sequence[Entry]]:
     """Yield the entries in small slices, with a yield to the event loop after each time slice."""
-    turn = Turn()
+    time_slice = TimeSlice()
     at = 0
     while at < len(found):
         if at:
-            await turn.give()
+            await time_slice.pause_if_over()
         some = found[at : at + SLICE]
         if any_large:
             some = _at_most(some, _SLICE_BYTES)
@@ -262,7 +262,7 @@ async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries
     """Append stored values to `entries` in the served form; return their size in bytes. Yields to the event loop."""
     present = store.kind.present
     size = 0
-    async for each in unhurried(items):
+    async for each in time_sliced(items):
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
     return size

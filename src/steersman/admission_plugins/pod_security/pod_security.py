@@ -27,7 +27,7 @@ from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -256,12 +256,12 @@ class _Pace:
     """Work in slices, for a second at most."""
 
     def __init__(self) -> None:
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         self._end = time.monotonic() + MAX_SECONDS
 
     async def goes_on(self) -> bool:
         """Lets others have their turn where it is time. False once the second is over."""
-        await self._turn.give()
+        await self._time_slice.pause_if_over()
         return time.monotonic() < self._end
 
 

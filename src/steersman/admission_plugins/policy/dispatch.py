@@ -20,7 +20,7 @@ from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -121,12 +121,12 @@ class PolicyPlugin(Plugin):
 
     async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
         """The policies that are about a request, by name, and of each the bindings. Raises StatusError."""
-        turn = Turn()
+        time_slice = TimeSlice()
         found = self._policies.about(attributes)
         if found:
             await self._selecting.look_up(attributes)
         for bound, seen in found:
-            await turn.give()
+            await time_slice.pause_if_over()
             policy = bound.policy
             try:
                 if not self._is_selected(policy, attributes):
@@ -136,7 +136,7 @@ class PolicyPlugin(Plugin):
                 yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
                 continue
             for binding, _ in bound.bindings.of(attributes):
-                await turn.give()
+                await time_slice.pause_if_over()
                 try:
                     if not self._is_selected(binding, attributes):
                         continue

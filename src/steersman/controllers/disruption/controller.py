@@ -34,7 +34,7 @@ from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, with_condition
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 STALE_AFTER: Final = 120.0
 """Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""
@@ -173,7 +173,7 @@ class DisruptionController(Controller[Subject]):
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """The pods that a budget selects, some in each turn of the loop."""
         matches = (await self._selector_of(budget)).matches
-        async for pod in unhurried(self._pods.list(budget.metadata.namespace)):
+        async for pod in time_sliced(self._pods.list(budget.metadata.namespace)):
             if matches(pod.metadata.labels):
                 yield pod
 

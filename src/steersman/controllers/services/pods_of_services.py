@@ -12,7 +12,7 @@ from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a Service that a change of one may wait for others, so that a Service of many pods is not
@@ -112,7 +112,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
     async def _look(self, key: Key, state: S) -> None:
         """Looks at the pods that have changed; those that change meanwhile bring the key back."""
         service = state.service
-        turn = Turn()
+        time_slice = TimeSlice()
         while state.changed:
             name = next(iter(state.changed))
             del state.changed[name]
@@ -125,7 +125,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
                 state.members.discard(name)
                 state.trigger_times.gone(name)
                 state.forget(name)
-            await turn.give()
+            await time_slice.pause_if_over()
 
 
 def _differs(old: Service, new: Service) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 MOST: Final = 1000
 """Addresses in Endpoints."""
@@ -57,13 +57,13 @@ def key_of_address(address: EndpointAddress) -> AddressKey:
 async def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
     """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay. There may be
     thousands, and others have their turn between them."""
-    turn = Turn()
+    time_slice = TimeSlice()
     ready: set[AddressKey] = set()
     not_ready: set[AddressKey] = set()
     for keys, given in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
         for each in given:
             keys.add(addresses_key(each, addresses))
-            await turn.give()
+            await time_slice.pause_if_over()
     return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))
 
 

@@ -18,7 +18,7 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _AT_ONCE: Final = 16
 """How many requests are under way at the same time: the loop is shared with who answers them."""
@@ -106,7 +106,7 @@ async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Except
 async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
     """Does what is left, `count` acts, which need not all be there at once."""
     errors: list[Exception] = []
-    turn = Turn()
+    time_slice = TimeSlice()
 
     async def work() -> None:
         for act in left:
@@ -114,7 +114,9 @@ async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -
                 await act()
             except _REFUSED as error:
                 errors.append(error)
-            await turn.give()  # many acts find that nothing is to be done, and have not waited for anything
+            await (
+                time_slice.pause_if_over()
+            )  # many acts find that nothing is to be done, and have not waited for anything
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(_AT_ONCE, count)):

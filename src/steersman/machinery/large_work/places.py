@@ -70,7 +70,7 @@ class Place:
         self.user = user
         self.size = size
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Acquire the permit, unless this request has it already."""
         if not self._is_taken:
             await self._places.take(self)

@@ -14,4 +14,4 @@ _ROOM: Final = 2 << 20
 
 def remembered() -> BoundedCache[Any, Any]:
     """Return a cache of results by their inputs. It is bounded in every way, because clients choose the inputs."""
-    return BoundedCache(_MOST, _ROOM, largest=_ROOM // 16)
+    return BoundedCache(_MOST, _ROOM, max_entry_bytes=_ROOM // 16)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.errors import status as errors
-from steersman.work.offloading import expect_offloading, takes_long
+from steersman.work.offloading import ensure_offloaded, expect_offloading
 from steersman.work.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
@@ -216,7 +216,7 @@ class _Application:
                 f"exceeding the limit {self._copy_limit}"
             )
         if self._copied > _MANY_BYTES:
-            takes_long()
+            ensure_offloaded()
 
     def _test(self, operation: Operation) -> None:
         path = _pointer(operation, "path", "test operation failed to decode path: operation missing path field")

@@ -22,7 +22,7 @@ from steersman.net.http1.head import quoted
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.request import Fields, text_of
 from steersman.net.message import BodyAborted
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 LARGEST_MESSAGE: Final = 512 << 20
 """Bytes of one message that comes, where the caller says nothing else."""
@@ -403,12 +403,12 @@ class Exchange(_Ending):
         self._carrier = connection
         self._body = IncomingBody(lambda size: connection.consumed(self, size))
         self._incoming = Messages(most)
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         connection.begin(self, block, is_open=True)
 
     async def read(self) -> bytes | None:
         """Wait for a message; return None once the other side has ended the call well. Raises CallError."""
-        await self._turn.give()  # many small ones that are there already would be taken without a wait
+        await self._time_slice.pause_if_over()  # many small ones that are there already would be taken without a wait
         while (message := self._incoming.next()) is None:
             try:
                 piece = await self._body.next()
