@@ -14,22 +14,22 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.single_flight import SingleFlight
 
 LookUp = Callable[[str, str], Awaitable[None]]
-"""(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
+"""(namespace, name): waits until an object is visible that another server may just have written. Raises StatusError."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _MAX_REMEMBERED: Final = 10_000
-"""Namespaces that are remembered at a time."""
+"""The most namespaces for which results are cached."""
 _LOOKED: Final = 30.0
-"""Seconds for which it is believed that a namespace has none."""
+"""Seconds for which the absence of objects in a namespace is trusted."""
 
 
 class Reading(Generic[T]):
-    """What the server reads out of stored objects again and again: `make` makes it of an object that has the members
-    on `paths` (`status.phase`, in the names of JSON) and no others.
+    """A projection that the server reads from stored objects often, with `make` as its function.
 
-    It is kept with the object until that changes, so it must be immutable.
+    `make` gets an object that has only the members on `paths` (JSON names, e.g. `status.phase`). Its result is cached
+    with the object until that changes, so the result must be immutable.
     """
 
     __slots__ = ("make", "paths")
@@ -40,105 +40,114 @@ class Reading(Generic[T]):
 
 
 class Objects(Protocol):
-    """The objects of one resource. The context gives the namespace.
+    """Access to the objects of one resource. The context gives the namespace.
 
-    Objects may be large (machinery.large_work.sizes). Whole ones, which are the caller's own, come from methods
-    that wait, as large ones are decoded in the worker threads; the others decode the members of a `Reading` alone, or
-    nothing.
+    Objects may be large (machinery.large_work.sizes). Methods that return whole objects are asynchronous, as large
+    objects are decoded in worker threads; the caller owns the objects. The other methods decode only the members of a
+    `Reading`, or nothing.
     """
 
     async def get(self, ctx: Context, name: str) -> Any:
-        """Raises StatusError NotFound."""
+        """Return an object. Raises StatusError NotFound."""
         ...
 
     async def item(self, ctx: Context, name: str) -> Item:
-        """The object as the cache has it, encoded in the version of the context. Raises StatusError NotFound."""
+        """Return an object of the cache, encoded in the version of the context. Raises StatusError NotFound."""
         ...
 
     async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
-        """What a list comes to, in the version of the context. Raises StatusError."""
+        """Return the items of a list request, in the version of the context. Raises StatusError."""
         ...
 
     async def catch_up(self) -> None:
-        """Returns once the cache has everything that was committed before, by other servers too: at once where nobody
-        else writes. Raises StatusError 429, 504."""
+        """Wait until the cache has every write that was committed before, also by other servers.
+
+        Returns at once if no other server writes. Raises StatusError 429, 504.
+        """
         ...
 
     async def catches_up(self) -> bool:
-        """The same; False if it does not come to have everything in time. Raises StatusError 429."""
+        """Wait like `catch_up`, and return False on a timeout instead of raising 504. Raises StatusError 429."""
         ...
 
     async def look_up(self, namespace: str, name: str) -> None:
-        """Has an object known, in what follows, that others may just have written: as the cache has it, once that has
-        everything that was committed before, or out of storage, if that takes too long. Raises StatusError 429, 500."""
+        """Make an object visible to the calls that follow, which another server may just have written.
+
+        Waits until the cache is current. If that takes too long, reads the object from storage. Raises StatusError 429,
+        500.
+        """
         ...
 
     async def find(self, namespace: str, name: str) -> Any | None:
-        """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
+        """Return the object in the cache, None if there is none. `namespace` is "" for cluster-scoped objects."""
         ...
 
     def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
-        """Return every object of a namespace, or of all, each with True if it is large (for `offload_if`).
+        """Yield every object of a namespace ("" for all), each with True if it is large (for `offload_if`).
 
-        The event loop is given to others in between."""
+        Other tasks run between objects.
+        """
         ...
 
     def has(self, namespace: str, name: str) -> bool:
-        """Whether the object is in the cache."""
+        """Return True if the object is in the cache."""
         ...
 
     def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
-        """Namespace and name of every object of a namespace, or of all."""
+        """Return namespace and name of every object of a namespace ("" for all)."""
         ...
 
     def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
-        """What is read out of the object in the cache, None if there is none."""
+        """Return the projection of an object in the cache, None if there is no such object."""
         ...
 
     def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
-        """What is read out of every object of a namespace, or of all: for kinds of which there are few."""
+        """Return the projections of all objects of a namespace ("" for all); only for kinds that have few objects."""
         ...
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
-        """The same for any number of them, and for readings of what may be large."""
+        """Return the projections of all objects of a namespace ("" for all), however many or large."""
         ...
 
     async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
-        """Read the objects that are stored now, whatever the cache has; True if they are much, as `is_much` says.
+        """Read the projections from storage instead of the cache. Returns them and the answer of `is_much`.
 
-        Raises StatusError 429, 500."""
+        Raises StatusError 429, 500.
+        """
         ...
 
     def is_much(self, namespace: str) -> bool:
-        """Return True if work on what was read out of all objects of a namespace takes long."""
+        """Return True if work on the projections of all objects of a namespace takes long."""
         ...
 
     def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
-        """The name of every object there is in a namespace now, and what is read out of it, as `known`, however many
-        there are. Out of storage, if the cache stays behind. Raises StatusError.
+        """Yield name and projection of every object that a namespace has now, however many.
 
-        Large objects are read in the worker threads, and each time, as what is read out of them may be large too.
+        Reads from storage if the cache lags behind. Large objects are read in the worker threads and never cached, as
+        their projections may be large too. Raises StatusError.
         """
         ...
 
     def count(self, namespace: str = "") -> int:
-        """How many objects there are in a namespace, or in all."""
+        """Return the number of objects in a namespace ("" for all)."""
         ...
 
     def changed(self) -> int:
-        """Another number after each change of any of them: what was made of all is good until it changes."""
+        """Return a number that differs after each change of any object, for invalidating what was derived from all
+        objects.
+        """
         ...
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called in the turn of the event loop in which any of them changes."""
+        """Subscribe `changed`, which is called in the same step of the event loop in which an object changes."""
         ...
 
     def are_none(self) -> bool:
-        """Return True if there are none, and no other server can have made any that this one does not know of."""
+        """Return True if there are no objects, and no other server can have created any unseen."""
         ...
 
     async def create(self, ctx: Context, obj: Any) -> Any:
-        """Creates with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
+        """Create an object with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
         ...
 
     async def update(
@@ -151,19 +160,21 @@ class Objects(Protocol):
         strategy: Any = None,
         owned: bool = True,
     ) -> Any:
-        """Replaces the object by `change(current)` under the (sub)resource's strategy, or the given one, trying again
-        when another write came first. `change` may change in place and return the object. With `owned` the server
-        becomes the owner of what it changes; without, who owns what stays. Raises StatusError, also whatever `change`
-        raises."""
+        """Replace the object by `change(current)` and return it; retry if another write came first.
+
+        `change` may modify its argument and return it. The strategy is that of the (sub)resource unless given. With
+        `owned` the server becomes the owner of the fields that it changes; without, ownership stays as it is. Raises
+        StatusError, and whatever `change` raises.
+        """
         ...
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        """Deletes as the DELETE verb does. Raises StatusError."""
+        """Delete an object as the DELETE verb does. Raises StatusError."""
         ...
 
 
 class Presence:
-    """The knowledge whether a resource has any objects; `changed` is called when it has others than none or none."""
+    """Tracks whether a resource has any objects; `changed` is called after it becomes empty or gets its first object."""
 
     def __init__(self, objects: Objects, changed: Callable[[], None]) -> None:
         self._objects = objects
@@ -179,11 +190,11 @@ class Presence:
 
 
 async def all_known(namespace: str, name: str) -> None:
-    """Looks up nothing: of a cache behind which nobody else writes."""
+    """Do nothing: the `LookUp` of a cache that no other server writes behind."""
 
 
 class _Looked(Generic[T]):
-    """When it was looked into, in seconds of the monotonic clock, and what was found that the cache does not have."""
+    """The last check of a namespace: its time in seconds of the monotonic clock, and the result if the cache lacks it."""
 
     __slots__ = ("at", "found")
 
@@ -193,12 +204,14 @@ class _Looked(Generic[T]):
 
 
 class ByNamespace(Generic[R, T]):
-    """What `make` makes of that which `reading` finds in the objects of a namespace, sorted by name. It is remembered
-    until any of them changes, as is that a namespace has none (then it is made of nothing).
+    """A cache of values derived from the objects of each namespace.
 
-    A namespace that has none may have got its first through another server: every 30 s that is looked into, as the
-    plugins of upstream do which live from this. What is found then in storage, where the cache is too far behind,
-    counts as long.
+    `make` derives a value from the `reading`s of a namespace's objects, sorted by name; from nothing for a namespace
+    without objects. Results are cached until any object changes.
+
+    Another server may have created the first object of an empty namespace. So an empty namespace is checked again every
+    30 s, as upstream's plugins do that have such a cache. If the cache lags too far behind and the check reads
+    from storage, its result counts as taking long.
     """
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
@@ -212,7 +225,7 @@ class ByNamespace(Generic[R, T]):
         self._looking: SingleFlight[str, _Looked[T]] = SingleFlight()
 
     async def of(self, namespace: str) -> tuple[T, bool]:
-        """Return what was made of the objects of `namespace`; True if work with it takes long. Raises StatusError."""
+        """Return the value of `namespace`, and True if work with the value takes long. Raises StatusError."""
         made, is_much, is_any = await self._of(namespace)
         if is_any:
             return made, is_much
@@ -231,7 +244,7 @@ class ByNamespace(Generic[R, T]):
         return looked
 
     async def _of(self, namespace: str) -> tuple[T, bool, bool]:
-        """The same, and whether there are any."""
+        """Return the value, True if work with it takes long, and True if the namespace has objects."""
         changed = self._objects_changed()
         if changed != self._changed:
             self._changed = changed
