@@ -46,11 +46,11 @@ class LimitRanger(Plugin):
         self._presence = Presence(limit_ranges, self.work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
-        return not (self._presence.are_none or (mutating and writes.resource != "pods"))
+        return not (self._presence.is_empty or (mutating and writes.resource != "pods"))
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
-        every, is_much = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.get(attributes.action.namespace)
         if every and _looks_at(attributes):
             for limits in every:
                 await offload_if(is_much, _fill_defaults, attributes.obj, limits)
@@ -60,7 +60,7 @@ class LimitRanger(Plugin):
         find = _FINDERS.get(attributes.kind.kind)
         if find is None:
             return
-        every, is_much = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.get(attributes.action.namespace)
         if not every or not _looks_at(attributes):
             return
         for limits in every:

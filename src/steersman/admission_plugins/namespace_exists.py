@@ -38,5 +38,5 @@ class NamespaceExists(Plugin):
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda server: NamespaceExists(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda server: NamespaceExists(server.namespace, server.objects("", "namespaces").refresh),
 )

@@ -66,5 +66,5 @@ class NamespaceLifecycle(Plugin):
 NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
-    make=lambda server: NamespaceLifecycle(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda server: NamespaceLifecycle(server.namespace, server.objects("", "namespaces").refresh),
 )

@@ -99,7 +99,7 @@ _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 def _make(server: Surroundings) -> RuntimeClass:
     classes = server.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.look_up)
+    return RuntimeClass(lambda name: classes.read_cached("", name, _CLASS), classes.refresh)
 
 
 RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

@@ -237,7 +237,9 @@ _ACCOUNT: Final = Reading(
 
 def _make(server: Surroundings) -> ServiceAccount:
     accounts = server.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), look_up=accounts.look_up)
+    return ServiceAccount(
+        lambda namespace, name: accounts.read_cached(namespace, name, _ACCOUNT), look_up=accounts.refresh
+    )
 
 
 SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

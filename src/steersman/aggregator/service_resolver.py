@@ -104,7 +104,7 @@ class ServiceResolver:
 
     def service(self, service: ServiceName) -> ServiceFacts | None:
         """The service, None if it is not there."""
-        return self._objects("", "services").known(*service, _SERVICE)
+        return self._objects("", "services").read_cached(*service, _SERVICE)
 
     async def slices(self, service: ServiceName) -> tuple[SliceFacts, ...]:
         """The endpoint slices of a service."""

@@ -426,7 +426,7 @@ class Definitions:
         asked: set[tuple[str, str]] = set()
         """Those that are deleted once their finalizers are gone; no new ones are made."""
         while True:
-            await objects.catch_up()  # with what other servers have taken before they heard of the end
+            await objects.wait_until_current()  # with what other servers have taken before they heard of the end
             if not self._is_going(definition, uid):
                 raise _LetGo(definition)
             await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)

@@ -11,7 +11,7 @@ from steersman.rest.context import Context
 
 T = TypeVar("T")
 
-Settle = Callable[[bool], Any]
+FinishFunc = Callable[[bool], Any]
 """Reports the outcome of the write for which something was reserved: True if the object was stored (upstream's
 FinishFunc).
 
@@ -25,7 +25,7 @@ class Allocator(Generic[T]):
     Follows the BeginCreate, BeginUpdate and AfterDelete of k8s.io/apiserver `registry/generic/registry`.
     """
 
-    async def take(self, ctx: Context, new: T, old: T | None) -> Settle | None:
+    async def allocate(self, ctx: Context, new: T, old: T | None) -> FinishFunc | None:
         """Reserve the values that `new` needs and `old` does not have yet, before the strategy prepares `new`.
 
         `old` is None on create. The caller calls the returned function with True once the object is stored, and with
@@ -33,7 +33,7 @@ class Allocator(Generic[T]):
         """
         raise NotImplementedError
 
-    async def give_back(self, ctx: Context, obj: T) -> None:
+    async def release(self, ctx: Context, obj: T) -> None:
         """Release the values of an object that has been deleted."""
         raise NotImplementedError
 
@@ -44,9 +44,9 @@ class Inquiry(Generic[T]):
     Examples are permissions of the request user and the cost of expressions.
     """
 
-    async def look_into(self, ctx: Context, new: T, old: T | None) -> None:
+    async def look_up(self, ctx: Context, new: T, old: T | None) -> None:
         """Look up the facts for `new`, which replaces `old` (None on create), before the strategy prepares `new`.
 
-        The strategy reads the result from `ctx.found`. May raise StatusError.
+        The strategy reads the result from `ctx.inquiry_result`. May raise StatusError.
         """
         raise NotImplementedError

@@ -25,7 +25,7 @@ class Context:
     """A request as the floors below HTTP see it.
 
     `action` is the verb and its target. `dry_run` runs everything but the commit. `warnings` are sent to the client as
-    Warning headers. `found` is the result of an Inquiry, for validation, which cannot wait. `audit` is the audit trail
+    Warning headers. `inquiry_result` is the result of an Inquiry, for validation, which cannot wait. `audit` is the audit trail
     of the request, None if it has none. `newest` is the revision of storage when the request arrived, 0 if unknown: a
     cache that has reached it contains every write that was acknowledged before.
     """
@@ -34,7 +34,7 @@ class Context:
     action: Action = NO_ACTION
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
-    found: Any = None
+    inquiry_result: Any = None
     audit: Trail | None = None
     newest: int = 0
     _told: dict[str, int] = field(default_factory=dict)

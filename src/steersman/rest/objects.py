@@ -51,26 +51,26 @@ class Objects(Protocol):
         """Return an object. Raises StatusError NotFound."""
         ...
 
-    async def item(self, ctx: Context, name: str) -> Item:
+    async def get_item(self, ctx: Context, name: str) -> Item:
         """Return an object of the cache, encoded in the version of the context. Raises StatusError NotFound."""
         ...
 
-    async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+    async def list_items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
         """Return the items of a list request, in the version of the context. Raises StatusError."""
         ...
 
-    async def catch_up(self) -> None:
+    async def wait_until_current(self) -> None:
         """Wait until the cache has every write that was committed before, also by other servers.
 
         Returns at once if no other server writes. Raises StatusError 429, 504.
         """
         ...
 
-    async def catches_up(self) -> bool:
-        """Wait like `catch_up`, and return False on a timeout instead of raising 504. Raises StatusError 429."""
+    async def try_wait_until_current(self) -> bool:
+        """Wait like `wait_until_current`, but return False on a timeout. Raises StatusError 429."""
         ...
 
-    async def look_up(self, namespace: str, name: str) -> None:
+    async def refresh(self, namespace: str, name: str) -> None:
         """Make an object visible to the calls that follow, which another server may just have written.
 
         Waits until the cache is current. If that takes too long, reads the object from storage. Raises StatusError 429,
@@ -78,18 +78,18 @@ class Objects(Protocol):
         """
         ...
 
-    async def find(self, namespace: str, name: str) -> Any | None:
+    async def get_cached(self, namespace: str, name: str) -> Any | None:
         """Return the object in the cache, None if there is none. `namespace` is "" for cluster-scoped objects."""
         ...
 
-    def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
+    def iterate_cached(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
         """Yield every object of a namespace ("" for all), each with True if it is large (for `offload_if`).
 
         Other tasks run between objects.
         """
         ...
 
-    def has(self, namespace: str, name: str) -> bool:
+    def is_cached(self, namespace: str, name: str) -> bool:
         """Return True if the object is in the cache."""
         ...
 
@@ -97,11 +97,11 @@ class Objects(Protocol):
         """Return namespace and name of every object of a namespace ("" for all)."""
         ...
 
-    def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
+    def read_cached(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
         """Return the projection of an object in the cache, None if there is no such object."""
         ...
 
-    def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+    def read_all_cached(self, namespace: str, reading: Reading[T]) -> list[T]:
         """Return the projections of all objects of a namespace ("" for all); only for kinds that have few objects."""
         ...
 
@@ -110,17 +110,17 @@ class Objects(Protocol):
         ...
 
     async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
-        """Read the projections from storage instead of the cache. Returns them and the answer of `is_much`.
+        """Read the projections from storage instead of the cache. Returns them and the answer of `takes_long`.
 
         Raises StatusError 429, 500.
         """
         ...
 
-    def is_much(self, namespace: str) -> bool:
+    def takes_long(self, namespace: str) -> bool:
         """Return True if work on the projections of all objects of a namespace takes long."""
         ...
 
-    def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
+    def iterate_current(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
         """Yield name and projection of every object that a namespace has now, however many.
 
         Reads from storage if the cache lags behind. Large objects are read in the worker threads and never cached, as
@@ -132,17 +132,17 @@ class Objects(Protocol):
         """Return the number of objects in a namespace ("" for all)."""
         ...
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         """Return a number that differs after each change of any object, for invalidating what was derived from all
         objects.
         """
         ...
 
-    def follow(self, changed: Callable[[], None]) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
         """Subscribe `changed`, which is called in the same step of the event loop in which an object changes."""
         ...
 
-    def are_none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return True if there are no objects, and no other server can have created any unseen."""
         ...
 
@@ -179,13 +179,13 @@ class Presence:
     def __init__(self, objects: Objects, changed: Callable[[], None]) -> None:
         self._objects = objects
         self._changed = changed
-        self.are_none = objects.are_none()
-        objects.follow(self._look)
+        self.is_empty = objects.is_empty()
+        objects.subscribe(self._look)
 
     def _look(self) -> None:
-        are_none = self._objects.are_none()
-        if are_none is not self.are_none:
-            self.are_none = are_none
+        is_empty = self._objects.is_empty()
+        if is_empty is not self.is_empty:
+            self.is_empty = is_empty
             self._changed()
 
 
@@ -216,7 +216,7 @@ class ByNamespace(Generic[R, T]):
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
         self._objects = objects
-        self._objects_changed = objects.changed
+        self._objects_changed = objects.change_count
         self._reading = reading
         self._make = make
         self._changed = -1
@@ -224,7 +224,7 @@ class ByNamespace(Generic[R, T]):
         self._looked: BoundedCache[str, _Looked[T]] = BoundedCache(_MAX_REMEMBERED)
         self._looking: SingleFlight[str, _Looked[T]] = SingleFlight()
 
-    async def of(self, namespace: str) -> tuple[T, bool]:
+    async def get(self, namespace: str) -> tuple[T, bool]:
         """Return the value of `namespace`, and True if work with the value takes long. Raises StatusError."""
         made, is_much, is_any = await self._of(namespace)
         if is_any:
@@ -237,7 +237,7 @@ class ByNamespace(Generic[R, T]):
 
     async def _look(self, namespace: str) -> _Looked[T]:
         looked: _Looked[T] = _Looked(times.monotonic(), None)
-        if not await self._objects.catches_up():
+        if not await self._objects.try_wait_until_current():
             found, is_much = await self._objects.read_stored(namespace, self._reading)
             looked.found = (self._make(found), is_much) if found else None
         self._looked.keep(namespace, looked)
@@ -251,7 +251,7 @@ class ByNamespace(Generic[R, T]):
             self._made.forget()
         made = self._made[namespace]
         if made is None:
-            is_much = self._objects.is_much(namespace)
+            is_much = self._objects.takes_long(namespace)
             found = await self._objects.read_all(namespace, self._reading)
             made = self._make(found), is_much, bool(found)
             if changed == self._changed == self._objects_changed():

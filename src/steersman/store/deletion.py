@@ -139,7 +139,7 @@ async def _remove_with_all(
     """The same, and what the object had goes with it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await allocator.give_back(ctx, await offload(store.decode, removed.item))
+        await allocator.release(ctx, await offload(store.decode, removed.item))
     return removed
 
 

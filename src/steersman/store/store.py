@@ -161,8 +161,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         metadata.fill_system_fields(obj.metadata)  # type: ignore[attr-defined]
         inquiry = self.inquiries.get("")
         if inquiry is not None:
-            await inquiry.look_into(ctx, obj, None)
-        settle = None if allocator is None else await allocator.take(ctx, obj, None)
+            await inquiry.look_up(ctx, obj, None)
+        settle = None if allocator is None else await allocator.allocate(ctx, obj, None)
         stored = False
         try:
             await offload(self.before_create, ctx, obj)
@@ -300,8 +300,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         strategy, allocator, inquiry = rules
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
         if inquiry is not None:
-            await inquiry.look_into(ctx, new, old)
-        settle = None if allocator is None else await allocator.take(ctx, new, old)
+            await inquiry.look_up(ctx, new, old)
+        settle = None if allocator is None else await allocator.allocate(ctx, new, old)
         stored = False
         try:
             await offload(self.before_update, ctx, new, old, strategy)

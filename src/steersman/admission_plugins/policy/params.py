@@ -109,9 +109,11 @@ class Params:
         try:
             objects = self._objects(resource.group, resource.plural)
             if ref.name:
-                items: Sequence[Item] = (await objects.item(ctx, ref.name),)
+                items: Sequence[Item] = (await objects.get_item(ctx, ref.name),)
             else:
-                items = await objects.items(ctx, ListOptions(from_label_selector(ref.selector), resource_version="0"))
+                items = await objects.list_items(
+                    ctx, ListOptions(from_label_selector(ref.selector), resource_version="0")
+                )
             return [Param(self, served, kind, item) for item in items]
         except SelectorError as error:
             raise ParamError(str(error)) from None

@@ -153,7 +153,7 @@ async def _node_of(services: Services, pod: Pod) -> ObjectMeta | None:
     name = pod.spec.node_name
     if not name:
         return None
-    node = await services.objects("", "nodes").find("", name)
+    node = await services.objects("", "nodes").get_cached("", name)
     return node.metadata if node is not None else ObjectMeta(name=name)
 
 
