@@ -19,7 +19,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.allocator import Allocator, Inquiry, FinishFunc
+from steersman.rest.allocator import Allocator, FinishFunc, Inquiry
 from steersman.rest.capabilities import Change, Item, Listing, ListOptions, WatchStart
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
