@@ -15,7 +15,7 @@ from steersman.kinds.structs import StructKind
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.bound import bind
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Presence, Reading
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
@@ -119,7 +119,7 @@ async def test_whole_objects_are_the_callers_own(objects: StoreObjects) -> None:
 
 async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objects: StoreObjects) -> None:
     seen = Seen()
-    of = ByNamespace(objects, seen.reading, tuple).get
+    of = NamespaceCache(objects, seen.reading, tuple).get
     for _ in range(2):
         made, is_much = await of("ns")
         assert (made, is_much) == ((2_000, 1), True)

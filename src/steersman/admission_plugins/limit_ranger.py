@@ -13,7 +13,7 @@ from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggr
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import offload_if
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -42,7 +42,7 @@ class LimitRanger(Plugin):
     validates = True
 
     def __init__(self, limit_ranges: Objects) -> None:
-        self._limits = ByNamespace(limit_ranges, _LIMITS, list)
+        self._limits = NamespaceCache(limit_ranges, _LIMITS, list)
         self._presence = Presence(limit_ranges, self.work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:

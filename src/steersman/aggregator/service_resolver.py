@@ -165,7 +165,7 @@ class ServiceResolver:
             self._tell((namespace, service))
 
     def _label(self, entry: Entry) -> str:
-        read = self._store("discovery.k8s.io", "endpointslices").kind.part(_LABELS.paths)
+        read = self._store("discovery.k8s.io", "endpointslices").kind.partial_decoder(_LABELS.paths)
         return _LABELS.make(read(entry.body))
 
     def _tell(self, service: ServiceName) -> None:

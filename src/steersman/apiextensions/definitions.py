@@ -69,7 +69,7 @@ class Serving(Protocol):
         """Tells clients of one that is served. Raises KeyError if it is not."""
         ...
 
-    def tell_anew(self, group: str) -> None:
+    def notify_changed(self, group: str) -> None:
         """Says that discovery tells something else of a group now."""
         ...
 
@@ -290,7 +290,7 @@ class Definitions:
             known = self._served[name]
         if known is not None and not known.versions.life.is_ending:
             known.versions.life.is_ending = True
-            self._serving.tell_anew(known.group)
+            self._serving.notify_changed(known.group)
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             finalizing = self._finalize(name, definition.metadata.uid)
             task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")

@@ -150,7 +150,7 @@ class Catalogue:
         plural = entry.resource.plural
         for each in entry.versions:
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[plural] = each
-        self._tell(*others, entry)
+        self._notify(*others, entry)
 
     def remove(self, group: str, plural: str) -> ResourceStorage:
         """Stop serving the resource with this group (of its stored version) and plural; return its storage.
@@ -161,7 +161,7 @@ class Catalogue:
         is_hidden = (group, plural) in self._hidden
         self._forget(entry)
         if not is_hidden:
-            self._tell(entry)
+            self._notify(entry)
         return entry.storage
 
     def is_defined(self, path: str) -> bool:
@@ -198,7 +198,7 @@ class Catalogue:
                 del self._by_version[each.group]
                 self._defined.discard(f"/apis/{each.group}")
 
-    def prioritize(self, group: str, version: str, priority: Priority | None) -> None:
+    def set_priority(self, group: str, version: str, priority: Priority | None) -> None:
         """Set the position of a group version; None puts it last again, like group versions without a priority."""
         if priority is None:
             self._priorities.pop((group, version), None)
@@ -240,11 +240,11 @@ class Catalogue:
         for group in {**self._by_version, **self._declared}:
             changed(group)
 
-    def tell_anew(self, group: str) -> None:
-        """Notify subscribers that the discovery of a group has changed without the catalogue (`Resource.told_verbs`)."""
+    def notify_changed(self, group: str) -> None:
+        """Notify subscribers that the discovery of a group has changed without the catalogue (`Resource.discovery_verbs`)."""
         self._changed({group})
 
-    def _tell(self, *entries: CatalogueEntry) -> None:
+    def _notify(self, *entries: CatalogueEntry) -> None:
         self._changed({each.group for entry in entries for each in entry.versions})
 
     def _changed(self, groups: set[str]) -> None:

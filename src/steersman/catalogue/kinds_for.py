@@ -65,19 +65,19 @@ class ResourceKinds:
             for name, kind in _names(each).items():
                 self._by_name.setdefault(name, []).append(GroupVersionKind(each.group, each.version, kind))
 
-    def of_rules(self, rules: Iterable[Rule]) -> list[GroupVersionKind]:
+    def kinds_for(self, rules: Iterable[Rule]) -> list[GroupVersionKind]:
         """Return the kinds to which `rules` apply, sorted by group, version and kind; a rule with a wildcard gives
         none.
         """
         found: set[GroupVersionKind] = set()
         for rule in rules:
-            for number, kind in enumerate(self._of_rule(rule), 1):
+            for number, kind in enumerate(self._kinds_for_rule(rule), 1):
                 found.add(kind)
                 if number == MAX_TYPES:
                     return _in_order(found)
         return _in_order(found)
 
-    def _of_rule(self, rule: Rule) -> Iterator[GroupVersionKind]:
+    def _kinds_for_rule(self, rule: Rule) -> Iterator[GroupVersionKind]:
         """Yield the kinds of a rule sorted by the names that lead to them, each as often as a name leads to it.
 
         Names are looked up one by one, not in combination with every group and version of the rule.

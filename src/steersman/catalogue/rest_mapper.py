@@ -21,25 +21,25 @@ class RESTMapper:
         self.revision = 0
         """A number that changes with each change of the mapper."""
 
-    def of_kind(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
+    def resources_for(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
         """Return the resources that serve objects of a kind (upstream's RESTMapping)."""
         return self._by_kind.get(gvk, ())
 
-    def plural_of(self, gvk: GroupVersionKind) -> str | None:
+    def plural_for(self, gvk: GroupVersionKind) -> str | None:
         """Return the plural of the resource that serves a kind, None if there is none."""
-        found = self.of_kind(gvk)
+        found = self.resources_for(gvk)
         return found[0].resource.plural if found else None
 
-    def of_resource(self, group: str, version: str, plural: str) -> ServedResource | None:
+    def get(self, group: str, version: str, plural: str) -> ServedResource | None:
         """Return a resource in a version, None if it is not served in it."""
         return self._by_resource.get((group, version, plural))
 
     def equivalents(self, group: str, version: str, plural: str) -> Sequence[ServedResource]:
         """Return the resources that serve the same objects in other versions or groups."""
-        own = self.of_resource(group, version, plural)
+        own = self.get(group, version, plural)
         if own is None:
             return ()
-        found = (self.of_resource(each.group, each.version, plural) for each in own.resource.versions)
+        found = (self.get(each.group, each.version, plural) for each in own.resource.versions)
         return [each for each in found if each is not None and each.form is not own.form]
 
     def add(self, served: ServedResource) -> None:

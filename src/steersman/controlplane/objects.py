@@ -16,7 +16,7 @@ from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Item, ListOptions
 from steersman.rest.context import Context
-from steersman.rest.conversion import settled
+from steersman.rest.conversion import run_with_conversions
 from steersman.rest.objects import Reading
 from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns, stored_now
@@ -128,7 +128,7 @@ class StoreObjects:
         return self._keep(entry, reading, self._made(entry.body, reading))
 
     def _made(self, body: bytes, reading: Reading[T]) -> T:
-        return reading.make(self._store.kind.part(reading.paths)(body))
+        return reading.make(self._store.kind.partial_decoder(reading.paths)(body))
 
     def _keep(self, entry: Entry, reading: Reading[T], made: T) -> T:
         if entry.facts is None:
@@ -224,7 +224,7 @@ class StoreObjects:
             new = change(None if old is None else await offload(self._store.kind.copy, old))
             if owned:
                 fields = self._fields(subresource)
-                new.metadata.managed_fields = await settled(fields.update, new, old, manager, times.now())
+                new.metadata.managed_fields = await run_with_conversions(fields.update, new, old, manager, times.now())
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)
@@ -250,7 +250,7 @@ class StoreObjects:
         applier = Applier(self._fields(subresource))
 
         async def make(old: Any | None) -> Any:
-            applied = await settled(applier.apply, old, configuration, manager, times.now(), force=True)
+            applied = await run_with_conversions(applier.apply, old, configuration, manager, times.now(), force=True)
             if applied.obj is None:
                 new = kind.copy(old)
             else:

@@ -22,8 +22,8 @@ Plain = dict[str, Any]
 
 _STATUS: Final = "status"
 _SMALL: Final = 16 << 10
-_ROOM_FOR_SMALL: Final = 1 << 20
-_ROOM: Final = 16 << 20
+_SMALL_CACHE_BYTES: Final = 1 << 20
+_CACHE_BYTES: Final = 16 << 20
 """Bytes of recent values of this server that are cached: enough for the writes that are in flight at one time.
 
 So the event loop never has to fit a large value to its schema. Values up to `_SMALL` bytes fit in no time and have a
@@ -104,7 +104,7 @@ class CustomKind(OpenKind):
         self.structural.default(obj.content)
 
     def copy(self, obj: OpenObject) -> OpenObject:
-        return OpenObject(deep_copy(obj.metadata), _copied(obj.content))
+        return OpenObject(deep_copy(obj.metadata), _deep_copy(obj.content))
 
     def whole(self, obj: OpenObject) -> Plain:
         """Return the object as schemas and rules see it: with apiVersion, kind and metadata."""
@@ -119,10 +119,10 @@ class CustomKind(OpenKind):
         return self._fitted(super().read_own(data, strict=strict), strict=strict)
 
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
-        return self._fitted(super().from_plain(_copied(data)), strict=True)
+        return self._fitted(super().from_plain(_deep_copy(data)), strict=True)
 
     def from_applied(self, data: Plain) -> Decoded[OpenObject]:
-        found = super().from_plain(_copied(data))
+        found = super().from_plain(_deep_copy(data))
         merged = MergedObject(found.obj.metadata, found.obj.content)
         merged.kind, merged.api_version = found.obj.kind, found.obj.api_version
         return Decoded(merged, found.warnings)
@@ -146,7 +146,7 @@ class CustomKind(OpenKind):
         """
         if self.structural.root is source.structural.root:
             return OpenObject(obj.metadata, obj.content)
-        content = _copied(obj.content)
+        content = _deep_copy(obj.content)
         self.structural.fit(content, lenient=True)
         return OpenObject(obj.metadata, content)
 
@@ -158,7 +158,7 @@ class CustomKind(OpenKind):
         if _STATUS not in obj.content and any(name == _STATUS for name, _ in self.structural.root.defaulted):
             self._fill(obj)  # the status was reset; reading the value would bring its defaults back
         value = super().value(obj)
-        _made_like(value).add(value, self._mark)
+        _recent_values_for(value).add(value, self._mark)
         return value
 
     def present(self, value: bytes, revision: int) -> bytes:
@@ -168,19 +168,19 @@ class CustomKind(OpenKind):
         schema of its version.
         """
         value = value.removesuffix(b"\n")
-        if _made_like(value).is_by(value, self._mark):
+        if _recent_values_for(value).has_mark(value, self._mark):
             return self.at_revision(value, revision)
-        source, obj = self._read_anew(value)
+        source, obj = self._decode_and_fit(value)
         obj.metadata.resource_version = str(revision)
         return source.body(obj)
 
     def body_as_read(self, value: bytes) -> bytes:
-        if _made_like(value).is_by(value, self._mark):
+        if _recent_values_for(value).has_mark(value, self._mark):
             return self.body_of(value)
-        source, obj = self._read_anew(value)
+        source, obj = self._decode_and_fit(value)
         return source.body(obj)
 
-    def _read_anew(self, value: bytes) -> tuple[CustomKind, OpenObject]:
+    def _decode_and_fit(self, value: bytes) -> tuple[CustomKind, OpenObject]:
         """Decode a value that another schema or server produced; return the kind of its version, and the fitted object."""
         source = self.family.get(_api_version(value), self)
         obj = self._decode(value)
@@ -191,7 +191,7 @@ class CustomKind(OpenKind):
         return source, obj
 
 
-def _copied(content: Plain) -> Plain:
+def _deep_copy(content: Plain) -> Plain:
     copied: Plain = decode_plain(encode(content))
     return copied
 
@@ -212,15 +212,15 @@ def _api_version(value: bytes) -> str:
     return found if isinstance(found, str) else ""
 
 
-class _Made:
+class _RecentValues:
     """The most recent values of this server, each with the mark of its kind, up to a number of bytes.
 
     These values need not be fitted again when the watch cache gets them from the storage.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, limit: int) -> None:
         self._marks: OrderedDict[bytes, object] = OrderedDict()
-        self._room = room
+        self._limit = limit
         self._size = 0
         self._lock = Lock()  # values are encoded in worker threads too
 
@@ -229,18 +229,18 @@ class _Made:
             if value not in self._marks:
                 self._size += len(value)
             self._marks[value] = mark
-            while self._size > self._room:
-                forgotten, _ = self._marks.popitem(last=False)
-                self._size -= len(forgotten)
+            while self._size > self._limit:
+                evicted, _ = self._marks.popitem(last=False)
+                self._size -= len(evicted)
 
-    def is_by(self, value: bytes, mark: object) -> bool:
+    def has_mark(self, value: bytes, mark: object) -> bool:
         return self._marks.get(value) is mark
 
 
-_made_small: Final = _Made(_ROOM_FOR_SMALL)
-_made_large: Final = _Made(_ROOM)
+_recent_small: Final = _RecentValues(_SMALL_CACHE_BYTES)
+_recent_large: Final = _RecentValues(_CACHE_BYTES)
 
 
-def _made_like(value: bytes) -> _Made:
+def _recent_values_for(value: bytes) -> _RecentValues:
     """Return the cache for values of this size."""
-    return _made_small if len(value) <= _SMALL else _made_large
+    return _recent_small if len(value) <= _SMALL else _recent_large

@@ -191,7 +191,7 @@ class Kind(ABC, Generic[T]):
     def decode(self, body: bytes) -> T:
         """Return the object of a body; the caller owns it."""
 
-    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         """Return a function that decodes only the members on `paths` (`spec.nodeName`) of a body.
 
         A call takes a few milliseconds at most, however large the object is. Its result has the attributes of an
@@ -199,12 +199,12 @@ class Kind(ABC, Generic[T]):
         """
         found = self._parts.get(paths)
         if found is None:
-            found = self._parts[paths] = self._part_reader(paths)
+            found = self._parts[paths] = self._make_partial_decoder(paths)
         return found
 
     @abstractmethod
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
-        """Make the function that `part` returns, once for each set of paths."""
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """Make the function that `partial_decoder` returns, once for each set of paths."""
 
     @abstractmethod
     def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:

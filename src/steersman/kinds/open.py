@@ -55,16 +55,16 @@ class _Raw(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Told(msgspec.Struct):
+class _ApiVersion(msgspec.Struct):
     api_version: str = msgspec.field(name="apiVersion", default="")
 
 
-class _Known(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 _RAW: Final = msgspec.json.Decoder(_Raw)
-_TOLD: Final = msgspec.json.Decoder(_Told)
+_API_VERSION_DECODER: Final = msgspec.json.Decoder(_ApiVersion)
 _API_VERSION: Final = b'"apiVersion":"'
 _VERSION_AT_END: Final = re.compile(rb'"resourceVersion":"[^"]*",\Z')
 
@@ -190,7 +190,7 @@ class OpenKind(Kind[OpenObject]):
         """Return the apiVersion in a body."""
         if body.startswith(_API_VERSION):  # no member of the object's own sorts before it
             return body[len(_API_VERSION) : body.index(b'"', len(_API_VERSION))].decode()
-        return _TOLD.decode(b"{" + body).api_version
+        return _API_VERSION_DECODER.decode(b"{" + body).api_version
 
     def decode(self, body: bytes) -> OpenObject:
         return self._decode(b"{" + body)
@@ -198,13 +198,13 @@ class OpenKind(Kind[OpenObject]):
     def _decode(self, data: bytes) -> OpenObject:
         plain: Plain = decode_plain(data)
         try:
-            return OpenObject(decode_json(_Known, data).metadata, _content(plain))
+            return OpenObject(decode_json(_Metadata, data).metadata, _content(plain))
         except msgspec.ValidationError:  # written by a server that knows members which this server does not
             return _object(plain, [], strict=False).obj
 
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         split = [tuple(path.split(".")) for path in paths]
-        decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Known)).decode
+        decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Metadata)).decode
 
         def read(body: bytes) -> OpenObject:
             try:

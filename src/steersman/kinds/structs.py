@@ -181,7 +181,7 @@ class StructKind(Kind[T]):
             # written by a server that knows members which this server does not
             return decode_object(self.cls, data, "json", want_strict=False, is_ours=True).obj
 
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         decode = decoder(part_of(self.cls, paths)).decode
 
         def read(body: bytes) -> Any:

@@ -2,9 +2,10 @@
 
 Stored objects may be of any version. A storage converts all objects that it reads to the version of the request in one
 batch, and each object that it writes to the stored version, so the code between sees one version. The exception is
-field ownership, which is computed in the versions in which the owners wrote, by synchronous code. `settled` runs that
-code. Where the code needs an object that is not converted yet, `settled` stops it, converts the object, and runs the
-code again from the start. So the code must not change its arguments before it has requested its last conversion.
+field ownership, which is computed in the versions in which the owners wrote, by synchronous code.
+`run_with_conversions` runs that code. Where the code needs an object that is not converted yet, the function stops it,
+converts the object, and runs the code again from the start. So the code must not change its arguments before it has
+requested its last conversion.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class Conversion(ABC):
     """True if ownership tracking takes an object for one of another version without converting it."""
 
     @abstractmethod
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         """Return these values converted to the version of `target`, in the same order; none is of that version already.
 
         Raises NotConverted, StatusError.
         """
 
-    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+    def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
         """Return `obj`, of version `source`, in version `target`; `obj` itself if both are the same.
 
-        Call it only in code that `settled` runs.
+        Call it only in code that `run_with_conversions` runs.
         """
         if source is target:
             return obj
@@ -83,7 +84,7 @@ class Conversion(ABC):
         found.metadata.resource_version = obj.metadata.resource_version
         return found
 
-    def completed(self, obj: OpenObject, value: bytes) -> bytes:
+    def restore_unsaid(self, obj: OpenObject, value: bytes) -> bytes:
         """Return `value`, which is `obj` converted to the stored version, completed with `obj.unsaid`."""
         return value
 
@@ -92,7 +93,7 @@ class Conversion(ABC):
         """Stop converting."""
 
 
-async def settled(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_with_conversions(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `work` in a worker thread and return its result, with every conversion that it needs.
 
     It runs once if it needs no conversion that has to wait, and again after each such conversion. Raises what `work`
@@ -105,7 +106,7 @@ async def settled(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         except _Unconverted as needed:
             key = needed.key
         conversion, version, value = key
-        (converted[key],) = await conversion.values([value], conversion.kinds[version])
+        (converted[key],) = await conversion.convert_values([value], conversion.kinds[version])
     raise RuntimeError("a conversion is asked for again and again")
 
 

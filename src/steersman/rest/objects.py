@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 _MAX_REMEMBERED: Final = 10_000
 """The most namespaces for which results are cached."""
-_LOOKED: Final = 30.0
+_EMPTY_SECONDS: Final = 30.0
 """Seconds for which the absence of objects in a namespace is trusted."""
 
 
@@ -180,80 +180,80 @@ class Presence:
         self._objects = objects
         self._changed = changed
         self.is_empty = objects.is_empty()
-        objects.subscribe(self._look)
+        objects.subscribe(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         is_empty = self._objects.is_empty()
         if is_empty is not self.is_empty:
             self.is_empty = is_empty
             self._changed()
 
 
-async def all_known(namespace: str, name: str) -> None:
+async def no_look_up(namespace: str, name: str) -> None:
     """Do nothing: the `LookUp` of a cache that no other server writes behind."""
 
 
-class _Looked(Generic[T]):
+class _Check(Generic[T]):
     """The last check of a namespace: its time in seconds of the monotonic clock, and the result if the cache lacks it."""
 
-    __slots__ = ("at", "found")
+    __slots__ = ("at", "result")
 
-    def __init__(self, at: float, found: tuple[T, bool] | None) -> None:
+    def __init__(self, at: float, result: tuple[T, bool] | None) -> None:
         self.at = at
-        self.found = found
+        self.result = result
 
 
-class ByNamespace(Generic[R, T]):
+class NamespaceCache(Generic[R, T]):
     """A cache of values derived from the objects of each namespace.
 
     `make` derives a value from the `reading`s of a namespace's objects, sorted by name; from nothing for a namespace
     without objects. Results are cached until any object changes.
 
     Another server may have created the first object of an empty namespace. So an empty namespace is checked again every
-    30 s, as upstream's plugins do that have such a cache. If the cache lags too far behind and the check reads
-    from storage, its result counts as taking long.
+    30 s, as upstream's plugins do that have such a cache. The check reads from storage if the watch cache lags too far
+    behind.
     """
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
         self._objects = objects
-        self._objects_changed = objects.change_count
+        self._change_count = objects.change_count
         self._reading = reading
         self._make = make
-        self._changed = -1
-        self._made: BoundedCache[str, tuple[T, bool, bool]] = BoundedCache(_MAX_REMEMBERED)
-        self._looked: BoundedCache[str, _Looked[T]] = BoundedCache(_MAX_REMEMBERED)
-        self._looking: SingleFlight[str, _Looked[T]] = SingleFlight()
+        self._seen_count = -1
+        self._values: BoundedCache[str, tuple[T, bool, bool]] = BoundedCache(_MAX_REMEMBERED)
+        self._checks: BoundedCache[str, _Check[T]] = BoundedCache(_MAX_REMEMBERED)
+        self._checking: SingleFlight[str, _Check[T]] = SingleFlight()
 
     async def get(self, namespace: str) -> tuple[T, bool]:
         """Return the value of `namespace`, and True if work with the value takes long. Raises StatusError."""
-        made, is_much, is_any = await self._of(namespace)
+        value, takes_long, is_any = await self._get_cached(namespace)
         if is_any:
-            return made, is_much
-        looked = self._looked[namespace]
-        if looked is None or times.monotonic() - looked.at >= _LOOKED:
-            looked = await self._looking.do(namespace, partial(self._look, namespace))
-            made, is_much, is_any = await self._of(namespace)
-        return (made, is_much) if is_any or looked.found is None else looked.found
+            return value, takes_long
+        check = self._checks[namespace]
+        if check is None or times.monotonic() - check.at >= _EMPTY_SECONDS:
+            check = await self._checking.do(namespace, partial(self._check_storage, namespace))
+            value, takes_long, is_any = await self._get_cached(namespace)
+        return (value, takes_long) if is_any or check.result is None else check.result
 
-    async def _look(self, namespace: str) -> _Looked[T]:
-        looked: _Looked[T] = _Looked(times.monotonic(), None)
+    async def _check_storage(self, namespace: str) -> _Check[T]:
+        check: _Check[T] = _Check(times.monotonic(), None)
         if not await self._objects.try_wait_until_current():
-            found, is_much = await self._objects.read_stored(namespace, self._reading)
-            looked.found = (self._make(found), is_much) if found else None
-        self._looked.keep(namespace, looked)
-        return looked
+            result, takes_long = await self._objects.read_stored(namespace, self._reading)
+            check.result = (self._make(result), takes_long) if result else None
+        self._checks.keep(namespace, check)
+        return check
 
-    async def _of(self, namespace: str) -> tuple[T, bool, bool]:
+    async def _get_cached(self, namespace: str) -> tuple[T, bool, bool]:
         """Return the value, True if work with it takes long, and True if the namespace has objects."""
-        changed = self._objects_changed()
-        if changed != self._changed:
-            self._changed = changed
-            self._made.forget()
-        made = self._made[namespace]
-        if made is None:
-            is_much = self._objects.takes_long(namespace)
-            found = await self._objects.read_all(namespace, self._reading)
-            made = self._make(found), is_much, bool(found)
-            if changed == self._changed == self._objects_changed():
-                self._made.keep(namespace, made)
-        return made
+        changed = self._change_count()
+        if changed != self._seen_count:
+            self._seen_count = changed
+            self._values.forget()
+        value = self._values[namespace]
+        if value is None:
+            takes_long = self._objects.takes_long(namespace)
+            result = await self._objects.read_all(namespace, self._reading)
+            value = self._make(result), takes_long, bool(result)
+            if changed == self._seen_count == self._change_count():
+                self._values.keep(namespace, value)
+        return value

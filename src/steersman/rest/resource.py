@@ -171,7 +171,7 @@ class Resource(Struct, Generic[T, S], frozen=True, kw_only=True):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
-    told_verbs: Callable[[], Sequence[str]] | None = None
+    discovery_verbs: Callable[[], Sequence[str]] | None = None
     """Returns the verbs that discovery shows, intersected with `verbs`; for a resource that does not always show all.
     """
     strategy: Strategy[T, S] = field(default_factory=Strategy)

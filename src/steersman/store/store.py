@@ -218,7 +218,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key) if self.cacher.ready else None
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
-            existing = self.kind.part(("metadata.deletionTimestamp",))(entry.body)
+            existing = self.kind.partial_decoder(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
                 error.message = f"object is being deleted: {error.message}"
         return error

@@ -31,7 +31,7 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
@@ -103,7 +103,7 @@ class ResourceQuota(Plugin):
         limited: tuple[LimitedResource, ...] = (),
     ) -> None:
         self._quotas = quotas
-        self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
+        self._accounts = NamespaceCache(quotas, _ACCOUNT, tuple)
         self._evaluators = evaluators
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
