@@ -50,12 +50,12 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     def known(self, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
         """Gives what is read out of a cluster-scoped object of the core group by its name, None if there is none."""
         objects = self.objects("", plural)
-        return lambda name: objects.known("", name, reading)
+        return lambda name: objects.read_cached("", name, reading)
 
     @property
     def namespace(self) -> Callable[[str], KnownNamespace | None]:
         """Gives the state of a namespace by its name, None if there is none."""
-        return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
+        return partial(self.objects("", "namespaces").read_cached, "", reading=NAMESPACE)
 
 
 class Declaration(Struct, frozen=True):

@@ -102,7 +102,7 @@ def _why(verdict: Verdict) -> str:
 
 def _make(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
     def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-        found = server.mapper.of_kind(GroupVersionKind(group, version, kind))
+        found = server.mapper.resources_for(GroupVersionKind(group, version, kind))
         return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
 
     return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)

@@ -70,7 +70,7 @@ class CustomAPIServices:
         """Raises StatusError."""
         group, version = key
         name = f"{version}.{group}"
-        there = await self._objects.find("", name)
+        there = await self._objects.get_cached("", name)
         is_wanted = (group, version) in self._users
         if is_wanted and there is None:
             service = APIService(

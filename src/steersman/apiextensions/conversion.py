@@ -100,7 +100,7 @@ class WebhookConversion(Conversion):
         if client is not None:
             client.on_result(WebhookClient.close)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found: list[bytes] = []
         for some in _requests(values):

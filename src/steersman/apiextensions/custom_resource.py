@@ -65,7 +65,7 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         by_definition=True,
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
-        told_verbs=lambda: _VERBS_OF_ENDING if known.life.is_ending else _VERBS,
+        discovery_verbs=lambda: _VERBS_OF_ENDING if known.life.is_ending else _VERBS,
         columns=_columns(stored),
         columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),

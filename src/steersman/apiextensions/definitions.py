@@ -69,7 +69,7 @@ class Serving(Protocol):
         """Tells clients of one that is served. Raises KeyError if it is not."""
         ...
 
-    def tell_anew(self, group: str) -> None:
+    def notify_changed(self, group: str) -> None:
         """Says that discovery tells something else of a group now."""
         ...
 
@@ -290,7 +290,7 @@ class Definitions:
             known = self._served[name]
         if known is not None and not known.versions.life.is_ending:
             known.versions.life.is_ending = True
-            self._serving.tell_anew(known.group)
+            self._serving.notify_changed(known.group)
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             finalizing = self._finalize(name, definition.metadata.uid)
             task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")
@@ -426,7 +426,7 @@ class Definitions:
         asked: set[tuple[str, str]] = set()
         """Those that are deleted once their finalizers are gone; no new ones are made."""
         while True:
-            await objects.catch_up()  # with what other servers have taken before they heard of the end
+            await objects.wait_until_current()  # with what other servers have taken before they heard of the end
             if not self._is_going(definition, uid):
                 raise _LetGo(definition)
             await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)

@@ -28,7 +28,7 @@ class LocalConversion(Conversion):
         """A stored object."""
         return source.decode(body)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found = []
         async for value in time_sliced(values):
@@ -43,7 +43,7 @@ class LocalConversion(Conversion):
     async def close(self) -> None:
         """Keeps nothing."""
 
-    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+    def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
         if source is target:
             return obj
         return self.made(obj, self._customs[source.api_version], self._customs[target.api_version])

@@ -78,18 +78,18 @@ _ACCOUNT: Final[Reading[TokenAccount]] = Reading(
 
 
 def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
-    return lambda namespace, name: stores.objects("", "serviceaccounts").known(namespace, name, _ACCOUNT)
+    return lambda namespace, name: stores.objects("", "serviceaccounts").read_cached(namespace, name, _ACCOUNT)
 
 
 def _find(stores: Stores, plural: str) -> Find:
-    return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+    return lambda namespace, name: stores.objects("", plural).read_cached(namespace, name, _NAMED)
 
 
 def _looking_up(stores: Stores) -> LookUp | None:
     """Has what tokens are about known as it is stored; None where nobody else writes."""
     if stores.storage_of(GroupResource("", "serviceaccounts")).knows_newest:
         return None
-    return lambda plural, namespace, name: stores.objects("", plural).look_up(namespace, name)
+    return lambda plural, namespace, name: stores.objects("", plural).refresh(namespace, name)
 
 
 def _read_token_secret(secret: Secret) -> TokenSecret:
@@ -104,7 +104,7 @@ def _known_secret(stores: Stores, namespace: str, name: str, reading: Reading[T]
     """A secret; None also while secrets cannot be listed as one of them cannot be decrypted: a token that nobody can
     vouch for is no reason to try again."""
     try:
-        return stores.objects("", "secrets").known(namespace, name, reading)
+        return stores.objects("", "secrets").read_cached(namespace, name, reading)
     except StorageNotReady as error:
         logger.error("secret %s/%s, which a token is about, cannot be looked up: %s", namespace, name, error.message)
         return None

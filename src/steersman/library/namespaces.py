@@ -59,7 +59,7 @@ class NamespaceDeletion:
         looks = 0
         while True:
             try:
-                found = await self._namespaces.find("", name)
+                found = await self._namespaces.get_cached("", name)
                 if found is None or found.metadata.deletion_timestamp is None or FINALIZER not in found.spec.finalizers:
                     return
                 if await self._is_empty(name):

@@ -97,8 +97,8 @@ class ConvertingStore(Store[OpenObject]):
         if kind is self._stored:
             return await super().encoded(ctx, obj)
         value = await offload(kind.value_as_is, obj)
-        (converted,) = await self._conversion.values([value], self._stored)
-        return await offload(self._conversion.completed, obj, converted)
+        (converted,) = await self._conversion.convert_values([value], self._stored)
+        return await offload(self._conversion.restore_unsaid, obj, converted)
 
     async def unstored(self, ctx: Context, obj: OpenObject, revision: int) -> bytes:
         kind = self._kind_of(ctx)  # which need not be the kind of the stored version
@@ -219,7 +219,7 @@ class ConvertingStore(Store[OpenObject]):
         values = []
         async for item in time_sliced(items):
             values.append(await offload_if(is_large(item.body), self._source(item).value_of, item.body))
-        converted = await self._conversion.values(values, kind)
+        converted = await self._conversion.convert_values(values, kind)
         known: dict[int, bytes] = {}
         async for item, value in time_sliced(zip(items, converted, strict=True)):
             body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)

@@ -139,7 +139,7 @@ async def _remove_with_all(
     """Remove an object as `_remove` does, and release what the allocator reserved for it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await allocator.give_back(ctx, await offload(store.decode, removed.item))
+        await allocator.release(ctx, await offload(store.decode, removed.item))
     return removed
 
 

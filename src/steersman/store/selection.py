@@ -29,7 +29,9 @@ class Selection:
         self._literal = resource.literal_fields | {"metadata.name", "metadata.namespace"}
         self.value_of = self._value_reader(resource) if self._indexed else None
         """A function that returns the value of an entry's indexed field."""
-        self._read = resource.kind.part((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
+        self._read = (
+            resource.kind.partial_decoder((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
+        )
 
     def accept(self, options: ListOptions, *, keeps: bool = True) -> Accept | None:
         """Return a predicate on entries for these options; None if they select everything.
@@ -81,7 +83,7 @@ class Selection:
     def _value_reader(resource: Resource[Any]) -> Callable[[Entry], str]:
         name = resource.indexed_field
         value = resource.selectable_fields[name]
-        read = resource.kind.part((name,))
+        read = resource.kind.partial_decoder((name,))
 
         def value_of(entry: Entry) -> str:
             known = entry.selectable

@@ -166,8 +166,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         metadata.fill_system_fields(obj.metadata)  # type: ignore[attr-defined]
         inquiry = self.inquiries.get("")
         if inquiry is not None:
-            await inquiry.look_into(ctx, obj, None)
-        settle = None if allocator is None else await allocator.take(ctx, obj, None)
+            await inquiry.look_up(ctx, obj, None)
+        settle = None if allocator is None else await allocator.allocate(ctx, obj, None)
         stored = False
         try:
             await offload(self.before_create, ctx, obj)
@@ -223,7 +223,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key) if self.cacher.ready else None
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
-            existing = self.kind.part(("metadata.deletionTimestamp",))(entry.body)
+            existing = self.kind.partial_decoder(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
                 error.message = f"object is being deleted: {error.message}"
         return error
@@ -303,8 +303,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         strategy, allocator, inquiry = rules
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
         if inquiry is not None:
-            await inquiry.look_into(ctx, new, old)
-        settle = None if allocator is None else await allocator.take(ctx, new, old)
+            await inquiry.look_up(ctx, new, old)
+        settle = None if allocator is None else await allocator.allocate(ctx, new, old)
         stored = False
         try:
             await offload(self.before_update, ctx, new, old, strategy)

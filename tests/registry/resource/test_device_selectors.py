@@ -134,11 +134,11 @@ async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: boo
     inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace())
     ctx = Context()
     if ahead:
-        await inquiry.look_into(ctx, new, old)
-        assert len(ctx.found) == 1
+        await inquiry.look_up(ctx, new, old)
+        assert len(ctx.inquiry_result) == 1
     assert not list(strategy.validate_update(ctx, new, old))
     if ahead:
-        await inquiry.look_into(ctx, changed, old)
+        await inquiry.look_up(ctx, changed, old)
     (fault,) = strategy.validate_update(ctx, changed, old)
     assert fault.field == "spec.selectors[0].cel.expression"
 

@@ -18,7 +18,7 @@ from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import internal
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.rest.conversion import Conversion, settled
+from steersman.rest.conversion import Conversion, run_with_conversions
 from steersman.rest.resource import OtherVersion
 from steersman.work.offloading import offload
 
@@ -44,7 +44,7 @@ class Form:
         conversion = self._conversion
         if conversion is not None:
             source, target = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
+            return await run_with_conversions(conversion.convert, obj, source, target)
         if self._other is None:
             return obj
         return await offload(self._other.from_hub, obj)
@@ -56,7 +56,7 @@ class Form:
         if conversion is not None:
             await offload(self.kind.default, obj)
             target, source = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
+            return await run_with_conversions(conversion.convert, obj, source, target)
         return await offload(partial(_hub, self.kind, other), obj)
 
     def _kinds(self, conversion: Conversion) -> tuple[OpenKind, OpenKind]:
@@ -82,14 +82,14 @@ class Versions:
     def form(self, attributes: Attributes, seen: Seen) -> Form:
         """That of a request as it was matched. Raises StatusError 500 where nothing of that kind is served."""
         action = attributes.action
-        own = self._mapper.of_resource(action.group, action.version, action.resource)
+        own = self._mapper.get(action.group, action.version, action.resource)
         if own is None:
             raise _not_served(attributes.kind)
         if attributes.kind != own.form.gvk:  # a subresource's own kind
             return Form(_below(own, attributes.kind), None, own.form)
         served = own
         if (seen.group, seen.version) != (action.group, action.version):
-            found = self._mapper.of_resource(seen.group, seen.version, seen.resource)
+            found = self._mapper.get(seen.group, seen.version, seen.resource)
             if found is None:
                 raise _not_served(seen.kind)
             served = found
@@ -97,13 +97,13 @@ class Versions:
 
     def of_kind(self, gvk: GroupVersionKind) -> Kind[Any] | None:
         """A kind that is served, with its defaults."""
-        found = self._mapper.of_kind(gvk)
+        found = self._mapper.resources_for(gvk)
         return found[0].form if found else None
 
     def own(self, attributes: Attributes) -> Kind[Any]:
         """The kind of what plugins have of the objects of a request. Raises StatusError 500."""
         action = attributes.action
-        served = self._mapper.of_resource(action.group, action.version, action.resource)
+        served = self._mapper.get(action.group, action.version, action.resource)
         if served is None:
             raise _not_served(attributes.kind)
         if attributes.kind != served.form.gvk:

@@ -97,7 +97,7 @@ class Audiences:
 
 async def _get(objects: Objects, namespace: str, name: str, resource: GroupResource) -> Any:
     """Raises StatusError 404, which says the resource as upstream's listers do: in the singular."""
-    found = await objects.find(namespace, name) if name else None
+    found = await objects.get_cached(namespace, name) if name else None
     if found is None:
         raise not_found(resource, name)
     return found

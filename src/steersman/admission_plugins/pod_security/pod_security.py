@@ -339,7 +339,7 @@ def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
     pods = server.objects("", "pods")
     return PodSecurity(
         server.namespace,
-        lambda namespace: (pods.count(namespace), pods.every(namespace)),
+        lambda namespace: (pods.count(namespace), pods.iterate_cached(namespace)),
         PodSecurityMetrics(server.registry),
         configuration,
     )

@@ -102,8 +102,8 @@ class PolicyPlugin(Plugin):
         self._authorizer: Final = server.authorizer
         self._metrics: Final = server.policy_metrics
         self._condition_metrics: Final = server.condition_metrics
-        policies.follow(self.work_changed)
-        bindings.follow(self.work_changed)
+        policies.subscribe(self.work_changed)
+        bindings.subscribe(self.work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         return not self._policies.are_none
@@ -167,7 +167,7 @@ class PolicyPlugin(Plugin):
         name = attributes.action.namespace
         if not name or attributes.kind == _NAMESPACE:
             return None
-        found = self._namespaces.known("", name, _PLAIN)
+        found = self._namespaces.read_cached("", name, _PLAIN)
         if found is None:
             raise not_found(_NAMESPACES, name)
         return found

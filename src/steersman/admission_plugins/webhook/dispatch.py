@@ -74,7 +74,7 @@ class WebhookPlugin(Plugin):
         self._clients: Final = Clients(server.locate_service, login, server.itself, server.egress)
         configurations = server.objects(_GROUP, self.plural)
         self._configurations: Final = Configurations(configurations, server.mapper, self._settled)
-        configurations.follow(self.work_changed)
+        configurations.subscribe(self.work_changed)
         self._selecting: Final = Selecting(server.objects("", "namespaces"))
         self._versions: Final = Versions(server.mapper)
         self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)

@@ -106,7 +106,7 @@ def _port(number: int) -> EndpointPort:
 async def _write(objects: ObjectsOf, change: Change) -> None:
     """Writes what `change` makes of the subsets that are there, and the EndpointSlice of that. Raises StatusError."""
     endpoints = objects("", "endpoints")
-    there: Endpoints | None = await endpoints.find(NAMESPACE, NAME)
+    there: Endpoints | None = await endpoints.get_cached(NAMESPACE, NAME)
     if there is None:
         labels = {SKIP_MIRROR: "true"}
         made = Endpoints(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels), subsets=change(()))
@@ -130,7 +130,7 @@ async def _write(objects: ObjectsOf, change: Change) -> None:
 async def _write_slice(slices: StoreObjects, subsets: Sequence[EndpointSubset]) -> None:
     wanted = slice_of(subsets)
     wanted.metadata = ObjectMeta(name=NAME, namespace=NAMESPACE, labels=dict(_SLICE_LABELS))
-    there: discovery.EndpointSlice | None = await slices.find(NAMESPACE, NAME)
+    there: discovery.EndpointSlice | None = await slices.get_cached(NAMESPACE, NAME)
     ctx = loopback(NAMESPACE, NAME)
     if there is not None and there.address_type != wanted.address_type:  # which cannot be changed
         try:

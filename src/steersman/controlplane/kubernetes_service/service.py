@@ -134,7 +134,7 @@ class KubernetesService:
                 if error.reason != "Invalid":
                     raise
             await asyncio.sleep(_PAUSE)  # another server, which has just taken its address, is making it
-            await services.catch_up()
+            await services.wait_until_current()
         return await ensure(services, self._service())
 
     def _service(self) -> Service:

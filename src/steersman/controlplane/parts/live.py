@@ -81,9 +81,9 @@ class LiveResources(Part):
         """Tell clients of a resource that is served. Raises KeyError for one that is not."""
         self.generic.server.catalogue.announce(group, plural)
 
-    def tell_anew(self, group: str) -> None:
+    def notify_changed(self, group: str) -> None:
         """Have discovery say what a group is now."""
-        self.generic.server.catalogue.tell_anew(group)
+        self.generic.server.catalogue.notify_changed(group)
 
     async def withdraw(self, group: str, plural: str) -> None:
         """End serving a resource, and its watches; its stored objects stay. Raises KeyError if it is not served."""

@@ -58,7 +58,7 @@ class JudgedStrategy(Strategy[T], Generic[T]):
     allow_unconditional_update = False
 
     def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
-        errors: Sequence[FieldError] = ctx.found
+        errors: Sequence[FieldError] = ctx.inquiry_result
         return iter(errors)
 
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
@@ -112,13 +112,13 @@ class PolicyInquiry(Inquiry[P], Generic[P]):
         self._rights: Final = _Rights(services)
         self._load: Final = load
 
-    async def look_into(self, ctx: Context, new: P, old: P | None) -> None:
+    async def look_up(self, ctx: Context, new: P, old: P | None) -> None:
         errors = await offload_if(True, self._judge, new, old)
         kind = new.spec.param_kind
         is_same = old is not None and old.spec.param_kind == kind
         if not errors and kind is not None and not is_same and (refusal := await self._refusal(ctx.user, kind)):
             errors = [forbidden(Path("spec", "paramKind"), refusal)]
-        ctx.found = errors
+        ctx.inquiry_result = errors
 
     def _judge(self, new: P, old: P | None) -> list[FieldError]:
         return list(self._load()(new, old))
@@ -147,12 +147,12 @@ class BindingInquiry(Inquiry[B], Generic[B]):
         self._rights: Final = _Rights(services)
         self._policies: Final = policies
 
-    async def look_into(self, ctx: Context, new: B, old: B | None) -> None:
+    async def look_up(self, ctx: Context, new: B, old: B | None) -> None:
         errors = list(validate_binding(new))
         # upstream compares references by pointers in them, so that none is the same as before
         if not errors and (refusal := await self._refusal(ctx.user, new)):
             errors = [forbidden(Path("spec", "paramRef"), refusal)]
-        ctx.found = errors
+        ctx.inquiry_result = errors
 
     async def _refusal(self, user: UserInfo, binding: B) -> str:
         ref = binding.spec.param_ref
@@ -162,11 +162,11 @@ class BindingInquiry(Inquiry[B], Generic[B]):
         policies = self._services.objects(_GROUP, self._policies)
         unknown = ""
         resource = (_ANY, _ANY, _ANY)
-        if not policies.has("", policy):
-            await policies.catch_up()
-        if not policies.has("", policy):
+        if not policies.is_cached("", policy):
+            await policies.wait_until_current()
+        if not policies.is_cached("", policy):
             unknown = f"get policy {policy}"
-        elif (kind := policies.known("", policy, _PARAM_KIND)) is not None:
+        elif (kind := policies.read_cached("", policy, _PARAM_KIND)) is not None:
             shown = f"&{{{kind[0]} {kind[1]}}}"
             found = self._rights.resource_of(*kind)
             resource = found or resource

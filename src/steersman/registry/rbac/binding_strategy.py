@@ -25,7 +25,7 @@ class BindingInquiry(Inquiry[Any]):
         self._resource = resource
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: Binding, old: Binding | None) -> None:
+    async def look_up(self, ctx: Context, new: Binding, old: Binding | None) -> None:
         if old is None or not only_garbage_collection_changes(new, old):
             await self._check.confirm_binding(ctx, self._resource, new.metadata.name, new.role_ref)
 

@@ -42,7 +42,7 @@ class ClusterRoleInquiry(Inquiry[ClusterRole]):
     def __init__(self, services: Services) -> None:
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: ClusterRole, old: ClusterRole | None) -> None:
+    async def look_up(self, ctx: Context, new: ClusterRole, old: ClusterRole | None) -> None:
         if old is None:
             await self._confirm(ctx, new, aggregates=bool(_selectors(new)))
         elif not only_garbage_collection_changes(new, old):

@@ -24,7 +24,7 @@ class RoleInquiry(Inquiry[Role]):
     def __init__(self, services: Services) -> None:
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: Role, old: Role | None) -> None:
+    async def look_up(self, ctx: Context, new: Role, old: Role | None) -> None:
         if old is None or not only_garbage_collection_changes(new, old):
             await self._check.confirm_role(ctx, "roles", new.metadata.name, new.rules or ())
 

@@ -36,7 +36,7 @@ class AdminAccessStrategy(Strategy[T, Services]):
         """Whether claims in the namespace may have admin access."""
         if self.services is None:
             return False
-        return self.services.objects("", "namespaces").known("", name, _IS_ADMIN) is True
+        return self.services.objects("", "namespaces").read_cached("", name, _IS_ADMIN) is True
 
     def validate_admin_access(self, claim: DeviceClaim, namespace: str) -> Iterator[FieldError]:
         """Refuses the first request for such access from elsewhere."""

@@ -22,7 +22,7 @@ from steersman.rest.strategy import Strategy
 
 
 class DeviceClassInquiry(SelectorInquiry[DeviceClass]):
-    async def look_into(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
+    async def look_up(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
         if len(new.spec.selectors) <= MAX_SELECTORS:
             await self.judge(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
 
@@ -38,7 +38,7 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
         yield from validate_items(
             spec.selectors,
             MAX_SELECTORS,
-            lambda selector, at: validate_selector(selector, at, ctx.found or NO_VERDICTS, stored=stored),
+            lambda selector, at: validate_selector(selector, at, ctx.inquiry_result or NO_VERDICTS, stored=stored),
             path / "selectors",
         )
         yield from validate_items(

@@ -36,7 +36,7 @@ def set_defaults(claim: ResourceClaim) -> None:
 class ResourceClaimInquiry(SelectorInquiry[ResourceClaim]):
     """Of new claims only: selectors never change."""
 
-    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+    async def look_up(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
         if old is None:
             await self.judge(ctx, claim_selectors(new.spec.devices))
 
@@ -46,7 +46,7 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate(self, ctx: Context, claim: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_access(claim.spec.devices, claim.metadata.namespace)
-        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.found or NO_VERDICTS)
+        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.inquiry_result or NO_VERDICTS)
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         if new.spec != old.spec:
@@ -59,10 +59,10 @@ class ResourceClaimStatusInquiry(Inquiry[ResourceClaim]):
     def __init__(self, services: Services) -> None:
         self._authorizer = services.authorizer
 
-    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+    async def look_up(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
         assert old is not None  # a status is not created
         _drop_deallocated_devices(new, old)
-        ctx.found = await missing_rights(self._authorizer, ctx, new, old)
+        ctx.inquiry_result = await missing_rights(self._authorizer, ctx, new, old)
 
 
 class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
@@ -74,7 +74,7 @@ class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_results(_results(new), _results(old), new.metadata.namespace)
-        yield from ctx.found or ()
+        yield from ctx.inquiry_result or ()
         yield from validate_claim_status(new, old)
 
 

@@ -26,19 +26,19 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
 
 
 class ResourceClaimTemplateInquiry(SelectorInquiry[ResourceClaimTemplate]):
-    async def look_into(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
+    async def look_up(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
         await self.judge(ctx, claim_selectors(new.spec.spec.devices))
 
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
         yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
-        yield from _validate(template, ctx.found or NO_VERDICTS)
+        yield from _validate(template, ctx.inquiry_result or NO_VERDICTS)
 
     def validate_update(
         self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate
     ) -> Iterator[FieldError]:
-        yield from _validate(new, ctx.found or NO_VERDICTS)
+        yield from _validate(new, ctx.inquiry_result or NO_VERDICTS)
         if new.spec != old.spec:
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 

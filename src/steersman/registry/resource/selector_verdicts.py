@@ -35,7 +35,7 @@ class SelectorInquiry(Inquiry[T]):
 
     async def judge(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
         """Keeps the verdicts on them for validation; see `judge_selectors`."""
-        ctx.found = await judge_selectors(selectors, stored=stored)
+        ctx.inquiry_result = await judge_selectors(selectors, stored=stored)
 
 
 async def judge_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
