@@ -400,7 +400,7 @@ class _Later(KeyValue):
         self._value = item.value
 
     @property
-    def value(self) -> bytes:  # it has no setter
+    def value(self) -> bytes:  # type: ignore[override]  # it has no setter
         if self._values is not None:
             item = KeyValue(self.key, self._value, self.create_revision, self.mod_revision)
             self._value = self._values.value_now(item) or self._value
