@@ -50,7 +50,7 @@ class ClientCertificateAuthenticator:
         roots: bytes | None = None,
         *,
         authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
         remaining: Callable[[float], None] | None = None,
     ) -> None:
         """`remaining` is told the seconds until the certificate of a request ends, whoever has signed it."""

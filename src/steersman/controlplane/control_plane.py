@@ -148,7 +148,7 @@ class ControlPlane:
         owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
-        nesting.make_room()
+        nesting.raise_recursion_limit()
         self.options = options
         self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
         self._threads = WorkerThreads()

@@ -54,7 +54,7 @@ def table_of(
 def rows_of(scope: Scope, items: Sequence[Item], wanted: Representation, including: str) -> list[dict[str, Any]]:
     """The rows of a Table of these objects."""
     columns = scope.columns
-    now = times.moment()
+    now = times.unix_now()
     return [_row(scope, item, columns, wanted, including, now) for item in items]
 
 
@@ -98,7 +98,7 @@ def view_table(
     view: Any, columns: Sequence[Column], wanted: Representation, including: str, *, named: bool
 ) -> dict[str, Any]:
     """A Table of one object that is a view of another (scale); `named` if the column of names says what it is."""
-    now = times.moment()
+    now = times.unix_now()
     every = (NAME, *columns)
     row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
     if including == "Metadata":

@@ -82,7 +82,7 @@ async def start_server(
 ) -> RunningServer:
     """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
     listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
-    nesting.make_room()
+    nesting.raise_recursion_limit()
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)

@@ -131,13 +131,13 @@ class MeasuredPods:
         pod = self._informers().of(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
-        found = metrics_of_pod(pod, int(times.moment()))
+        found = metrics_of_pod(pod, int(times.unix_now()))
         if found is None:
             raise not_found(GroupResource(RESOURCE_METRICS, "podmetrics"), f"{namespace}/{name}")
         return found
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
-        now = int(times.moment())
+        now = int(times.unix_now())
         pods = self._informers().of(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
 

@@ -132,7 +132,7 @@ def suspend(cron_job: CronJob) -> str:
 def last_schedule(cron_job: CronJob) -> str:
     """How long ago it made a job."""
     last = cron_job.status.last_schedule_time
-    return "<none>" if last is None else times.age(last, times.moment())
+    return "<none>" if last is None else times.age(last, times.unix_now())
 
 
 CRON_JOBS = Resource(

@@ -129,7 +129,7 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 
