@@ -72,9 +72,9 @@ def test_files_that_are_let_pass_are_there(name: str) -> None:
     [
         ('raise E(f"at {endpoint.url}")', [1]),
         ('raise E(f"at {quote(url)}")', [1]),
-        ('raise E(f"at {quote(shown_url(url))}")', []),
+        ('raise E(f"at {quote(redacted_url(url))}")', []),
         ('logger.warning("%s", self.config.server)', [1]),
-        ('logger.warning("%s", shown_url(self.config.server))', []),
+        ('logger.warning("%s", redacted_url(self.config.server))', []),
         ('raise E(f"at {endpoint.shown}")', []),
     ],
 )
