@@ -30,7 +30,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -240,7 +240,7 @@ class Parts:
         around.install(server, stores)
         server.prepare_run()
         Discovery(server).install()
-        OpenAPIOnFirstUse(server).install()
+        LazyOpenAPIService(server).install()
         install_basic_paths(server)
         return server
 

@@ -13,7 +13,7 @@ from steersman.cel.names import escape
 from steersman.cel.sizes import added, multiplied
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, internal, invalid
-from steersman.schema import Node, RulePlace
+from steersman.schema import Node, SchemaPosition
 from steersman.schema.compiling import compile_node
 from steersman.schema.internal_form import rule_form
 from steersman.schema.nodes import EMBEDDED
@@ -79,7 +79,7 @@ class DefinitionRules:
         self._total: Final = _Total()
         self._budget = BUDGET
 
-    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+    def default_errors(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
         """What the rules have against a default, as if it had been there before and as if it had not."""
         rules = Rules(node, is_resource=is_root)
         if rules.is_empty or self._budget < 0:
@@ -92,7 +92,7 @@ class DefinitionRules:
         self._budget = left
         return errors
 
-    def declared(self, place: RulePlace) -> Iterator[FieldError]:
+    def rule_errors(self, place: SchemaPosition) -> Iterator[FieldError]:
         """What is wrong with the rules of a place."""
         context = self._context(place)
         path = place.path / "x-kubernetes-validations"
@@ -103,7 +103,7 @@ class DefinitionRules:
         for index, compiled in enumerate(self._compiler.compile(rules, Place(context.sized, context.name))):
             yield from self._errors(compiled, context, place, path[index])
 
-    def total(self, path: Path) -> Iterator[FieldError]:
+    def total_errors(self, path: Path) -> Iterator[FieldError]:
         """What is wrong with all rules together."""
         if self._total.cost <= SCHEMA_LIMIT:
             return
@@ -113,7 +113,9 @@ class DefinitionRules:
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         yield forbidden(path, _too_expensive(name, self._total.cost, SCHEMA_LIMIT))
 
-    def _errors(self, compiled: CompiledRule, context: _Context, place: RulePlace, path: Path) -> Iterator[FieldError]:
+    def _errors(
+        self, compiled: CompiledRule, context: _Context, place: SchemaPosition, path: Path
+    ) -> Iterator[FieldError]:
         assert context.sized is not None
         count = context.sized.most_in_a_request if context.cardinality is None else context.cardinality
         yield from self._costs("estimated rule cost", _product(compiled.cost, count), path / "rule")
@@ -141,14 +143,14 @@ class DefinitionRules:
 
     # What is known of places
 
-    def _context(self, place: RulePlace) -> _Context:
+    def _context(self, place: SchemaPosition) -> _Context:
         key = id(place.schema)
         found = self._contexts.get(key)
         if found is None:
             found = self._contexts[key] = self._make(place)
         return found
 
-    def _make(self, place: RulePlace) -> _Context:
+    def _make(self, place: SchemaPosition) -> _Context:
         """The types of those around it are looked for first: what is unknown there is unknown here."""
         above = None if place.parent is None else self._context(place.parent)
         if above is None:
