@@ -1,4 +1,4 @@
-"""Which resources a server serves (aggregated discovery, apidiscovery.k8s.io/v2)."""
+"""Discovery of the resources that a server serves (aggregated discovery, apidiscovery.k8s.io/v2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscove
 
 
 class Served(Struct, frozen=True):
-    """A resource in the version that its group prefers, and what can be done with it."""
+    """A served resource in the preferred version of its group, and the verbs that it supports."""
 
     resource: APIResource[PartialObjectMetadata]
     verbs: frozenset[str]
@@ -25,14 +25,15 @@ class Served(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """All that is served, and the group versions of which that could not be found out ("GROUP/VERSION")."""
+    """The served resources, and the group versions ("GROUP/VERSION") whose discovery is stale."""
 
     served: Sequence[Served]
     failed: Sequence[str] = field(default=())
 
 
 async def preferred_resources(client: Client) -> Discovered:
-    """Each resource once, in the version of it that stands first. Raises StatusError, Unreachable."""
+    """Return every resource once, in the first version in which its group serves it. Raises StatusError, Unreachable.
+    """
     served: dict[tuple[str, str], Served] = {}
     failed: list[str] = []
     turn = Turn()

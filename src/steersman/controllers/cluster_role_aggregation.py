@@ -1,4 +1,6 @@
-"""Gives ClusterRoles the rules of those that they aggregate (pkg/controller/clusterroleaggregation)."""
+"""Controller of aggregated ClusterRoles: it copies the rules of the selected roles
+(pkg/controller/clusterroleaggregation).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _MANAGER: Final = "clusterrole-aggregation-controller"
 
 
 class ClusterRoleAggregationController(Controller[str]):
-    """A key is the name of a ClusterRole that aggregates others."""
+    """Sets the rules of aggregated ClusterRoles. A key is the name of a ClusterRole with an aggregation rule."""
 
     name = "clusterrole-aggregation-controller"
     account = "clusterrole-aggregation-controller"
@@ -54,7 +56,9 @@ class ClusterRoleAggregationController(Controller[str]):
         await self.client.apply(CLUSTER_ROLES, key, "", configuration, manager=_MANAGER)
 
     def _aggregated(self, role: ClusterRole) -> list[PolicyRule]:
-        """The rules of the roles that each selector finds, by their names, each rule once."""
+        """Return the rules of all roles that the selectors select, in the order of the roles' names, without
+        duplicates.
+        """
         rules: list[PolicyRule] = []
         known: set[str] = set()
         assert role.aggregation_rule is not None

@@ -1,4 +1,6 @@
-"""Publishes the cluster's certificate authority in each namespace (pkg/controller/certificates/rootcacertpublisher)."""
+"""Controller that publishes the cluster's CA bundle in each namespace
+(pkg/controller/certificates/rootcacertpublisher).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _DESCRIPTION = (
 
 
 class RootCAPublisher(Controller[str]):
-    """A key is a namespace's name."""
+    """Keeps the ConfigMap `kube-root-ca.crt` in each namespace. A key is the name of a namespace."""
 
     name = "root-ca-certificate-publisher-controller"
     account = "root-ca-cert-publisher"

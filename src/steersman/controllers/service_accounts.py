@@ -1,4 +1,7 @@
-"""Gives each namespace its account `default` (pkg/controller/serviceaccount serviceaccounts_controller.go)."""
+"""Controller that creates the service account `default` in each namespace (pkg/controller/serviceaccount).
+
+Follows serviceaccounts_controller.go.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ DEFAULT = "default"
 
 
 class ServiceAccountsController(Controller[str]):
-    """A key is a namespace's name."""
+    """Keeps the service account `default`. A key is the name of a namespace."""
 
     name = "serviceaccount-controller"
     account = "service-account-controller"
