@@ -1,4 +1,4 @@
-"""DefaultIngressClass: Ingresses that name no class get the default one."""
+"""DefaultIngressClass: Ingresses without a class get the default class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
 
 
 class DefaultIngressClass(Plugin):
-    """`default` gives the name of the default class, None if there is none."""
+    """Sets the default class. `default` returns its name, None if there is no default class."""
 
     name = "DefaultIngressClass"
     operations = frozenset({CREATE})

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: claims that name no class get the default one."""
+"""DefaultStorageClass: PersistentVolumeClaims without a class get the default class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
 
 class DefaultStorageClass(Plugin):
-    """`default` gives the name of the default class, None if there is none."""
+    """Sets the default class. `default` returns its name, None if there is no default class."""
 
     name = "DefaultStorageClass"
     operations = frozenset({CREATE})
@@ -28,7 +28,7 @@ class DefaultStorageClass(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         claim = attributes.obj
-        # a class of "" asks for volumes without one
+        # The class "" is not missing: it requests a volume without a class.
         if claim.spec.storage_class_name is None and STORAGE_CLASS not in claim.metadata.annotations:
             claim.spec.storage_class_name = self._default()
 

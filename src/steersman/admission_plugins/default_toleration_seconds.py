@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods put up with a failing node for five minutes unless they say otherwise."""
+"""DefaultTolerationSeconds: by default pods tolerate a failing node for five minutes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from steersman.machinery.identity.schema import GroupResource
 _PODS: Final = GroupResource("", "pods")
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NO_EXECUTE: Final = ("NoExecute", "")
-"""Effects of a toleration that put up with a taint that drives pods away."""
+"""Effects of a toleration that matches NoExecute taints."""
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Adds a NoExecute toleration of `not_ready` and `unreachable` seconds for the two taints."""
+    """Adds NoExecute tolerations for both taints, of `not_ready` and `unreachable` seconds."""
 
     name = "DefaultTolerationSeconds"
     operations = frozenset({CREATE, UPDATE})

@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision: makes the namespace that something is created in."""
+"""NamespaceAutoProvision: missing namespaces are created when an object is created in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from steersman.rest.context import loopback
 
 
 class NamespaceAutoProvision(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `make` makes one by name."""
+    """Creates missing namespaces.
+
+    `find` returns the state of a namespace by name, None if it does not exist; `make` creates a namespace by name.
+    """
 
     name = "NamespaceAutoProvision"
     operations = frozenset({CREATE})
@@ -25,7 +28,7 @@ class NamespaceAutoProvision(Plugin):
         self._make = make
 
     async def admit(self, attributes: Attributes) -> None:
-        """Nothing is made on a dry run. 403 where the namespace cannot be made."""
+        """Create the namespace, except on a dry run. Raises StatusError 403 if it cannot be created."""
         namespace = attributes.action.namespace
         if attributes.dry_run or not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
@@ -34,7 +37,7 @@ class NamespaceAutoProvision(Plugin):
         try:
             await self._make(namespace)
         except StatusError as error:
-            if error.reason == "AlreadyExists":  # somebody else was quicker
+            if error.reason == "AlreadyExists":  # another request created it meanwhile
                 return
             raise attributes.forbid(error.message) from error
 

@@ -1,4 +1,4 @@
-"""NamespaceExists: nothing is written in a namespace that is not there."""
+"""NamespaceExists: writes in missing namespaces are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceExists(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one."""
+    """Refuses writes in missing namespaces.
+
+    `find` returns the state of a namespace by name, None if it is unknown; `look_up` reads it from storage.
+    """
 
     name = "NamespaceExists"
     operations = frozenset({CREATE, UPDATE, DELETE})

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is made in a namespace that is missing or going; the system's own are kept."""
+"""NamespaceLifecycle: nothing is created in missing or terminating namespaces; system namespaces cannot be deleted."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one of other servers.
+    """Checks the namespace of a write.
 
-    It is the first plugin that is asked: those after it judge by the namespace that is found here.
+    `find` returns the state of a namespace by name, None if it is unknown; `look_up` reads it from storage, in case
+    another server has written it. The plugin is the first of the chain: later plugins use the namespace that it puts
+    into the attributes.
     """
 
     name = "NamespaceLifecycle"

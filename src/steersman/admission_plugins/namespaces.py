@@ -1,4 +1,4 @@
-"""The namespace of a write as plugins see it, kept with the cache's entry of the Namespace until that changes."""
+"""The state of a namespace for plugins, cached with the Namespace's entry in the watch cache."""
 
 from __future__ import annotations
 

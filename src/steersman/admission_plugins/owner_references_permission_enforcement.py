@@ -1,7 +1,7 @@
-"""OwnerReferencesPermissionEnforcement: owners are changed by those who may delete the dependent.
+"""OwnerReferencesPermissionEnforcement: changing owner references requires permission to delete the dependent object.
 
-To set `blockOwnerDeletion`, which holds up the deletion of the owner, they must be able to write its finalizers
-(kubernetes `plugin/pkg/admission/gc`).
+Setting `blockOwnerDeletion` also requires permission to update the owner's finalizers, because it delays the owner's
+deletion (kubernetes `plugin/pkg/admission/gc`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PODS: Final = GroupResource("", "pods")
 
 
 class Mapping(NamedTuple):
-    """A resource that serves a kind."""
+    """A resource that serves a kind, as upstream's RESTMapping."""
 
     resource: str
     namespaced: bool
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """`resources_of` gives the resources of a kind: (group, version, kind) -> those there are."""
+    """Checks owner references. `resources_of` returns the resources of a kind, given (group, version, kind)."""
 
     name = "OwnerReferencesPermissionEnforcement"
     operations = frozenset({CREATE, UPDATE})
@@ -41,7 +41,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         self._resources_of = resources_of
 
     async def validate(self, attributes: Attributes) -> None:
-        # kubelets write the status of pods of which they may change nothing else
+        # Kubelets write the status of pods, but may not change anything else of them.
         if attributes.action.subresource == "status" and attributes.action.group_resource == _PODS:
             return
         new, old = _owners(attributes.obj), _owners(attributes.old)
@@ -81,7 +81,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
 
 
 def _owners(obj: Any) -> Sequence[Any]:
-    """The owners of what has any: some subresources have no metadata."""
+    """Return the owner references of an object; objects of some subresources have no metadata."""
     metadata = getattr(obj, "metadata", None)
     return () if metadata is None else metadata.owner_references or ()
 
@@ -96,7 +96,7 @@ def _finalizing_anything(attributes: Attributes) -> Question:
 
 
 def _why(verdict: Verdict) -> str:
-    """The reason and the error of a refusal, as Go prints them."""
+    """Return the reason and the error of a refusal, as Go prints them."""
     return f"{verdict.reason}, {verdict.error or '<nil>'}"
 
 

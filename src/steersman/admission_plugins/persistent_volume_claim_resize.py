@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: claims grow only when they are bound and their class lets them."""
+"""PersistentVolumeClaimResize: only bound claims may grow, and only if their StorageClass allows expansion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """`find` gives a StorageClass by name."""
+    """Checks larger requests of claims. `find` returns a StorageClass by name, None if it does not exist."""
 
     name = "PersistentVolumeClaimResize"
     operations = frozenset({UPDATE})

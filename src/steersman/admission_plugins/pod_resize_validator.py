@@ -1,4 +1,4 @@
-"""PodResizeValidator: a running pod is not resized beyond what its node has."""
+"""PodResizeValidator: a running pod may not be resized beyond the allocatable resources of its node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING: Final = Quantity(0)
 
 
 class Host(NamedTuple):
-    """What resizes have to do with of a node. `os` is "" where it is not known."""
+    """Operating system and allocatable resources of a node; `os` is "" if it is unknown."""
 
     os: str
     cpu: Quantity
@@ -27,7 +27,7 @@ class Host(NamedTuple):
 
 
 def host_of(node: Any) -> Host:
-    """Reads it out of a node."""
+    """Return the parts of a node that resizes depend on."""
     allocatable = node.status.allocatable
     return Host(
         node.metadata.labels.get("kubernetes.io/os", "linux"),
@@ -37,7 +37,7 @@ def host_of(node: Any) -> Host:
 
 
 class PodResizeValidator(Plugin):
-    """`find` gives a node (`host_of`), None if there is no such node."""
+    """Checks resizes of pods. `find` returns the `host_of` a node, None if the node does not exist."""
 
     name = "PodResizeValidator"
     operations = frozenset({UPDATE})
@@ -49,7 +49,7 @@ class PodResizeValidator(Plugin):
         self._find = find
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
+        """Raise StatusError 403 if the node is missing, too small, or not Linux."""
         pod = attributes.obj
         name = pod.spec.node_name
         if not name or pod.metadata.generation == attributes.old.metadata.generation:

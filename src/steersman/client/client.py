@@ -169,14 +169,12 @@ class Client:
         await self._ask("POST", resource.path(namespace, name, subresource), "application/json", body)
 
     async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
-        """Replace an object and return it as stored. Raises StatusError Conflict if it has changed since it was read.
-        """
+        """Replace an object and return it as stored. Raises StatusError Conflict if it has changed since it was read."""
         target = _target(resource.path(*_place(obj), subresource), fieldManager=self.manager)
         return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
-        """Replace the status of an object and return the object. Raises StatusError Conflict if the object has changed.
-        """
+        """Replace the status of an object and return the object. Raises StatusError Conflict if the object has changed."""
         return await self.update(resource, obj, "status")
 
     async def patch(

@@ -32,8 +32,7 @@ class Discovered:
 
 
 async def preferred_resources(client: Client) -> Discovered:
-    """Return every resource once, in the first version in which its group serves it. Raises StatusError, Unreachable.
-    """
+    """Return every resource once, in the first version in which its group serves it. Raises StatusError, Unreachable."""
     served: dict[tuple[str, str], Served] = {}
     failed: list[str] = []
     turn = Turn()

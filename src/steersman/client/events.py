@@ -166,8 +166,7 @@ class Broadcaster(EventWriter[Event]):
 
 
 def _short(message: str) -> str:
-    """Return the message, or a digest of a long one: messages may repeat long texts of users, and many are remembered.
-    """
+    """Return the message, or a digest of a long one: messages may repeat long texts of users, and many are remembered."""
     if len(message) <= _LONGEST_KEPT:
         return message
     return sha256(message.encode("utf-8", "surrogatepass")).hexdigest()

@@ -191,8 +191,7 @@ class Informer(Generic[O]):
                 await retries.pause()
 
     async def _watch(self) -> None:
-        """Follow the resource until the server ends the watch. Without a known resourceVersion, list all objects first.
-        """
+        """Follow the resource until the server ends the watch. Without a known resourceVersion, list all objects first."""
         fresh = not self._version
         if fresh:
             self._unseen = {key_of(obj) for obj in self.list()}

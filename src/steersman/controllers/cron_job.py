@@ -286,8 +286,7 @@ class CronJobController(Controller[Key]):
                 raise TryLater(f"could not replace job {each.namespace}/{each.name}")
 
     async def _create(self, cron_job: CronJob, scheduled: int, zone: tzinfo) -> bool:
-        """Create the Job of a scheduled time. Return True if it is the CronJob's and was not in the active list before.
-        """
+        """Create the Job of a scheduled time. Return True if it is the CronJob's and was not in the active list before."""
         wanted = _job_of(cron_job, scheduled, zone)
         try:
             job = await self.client.create(JOBS, wanted)

@@ -24,8 +24,7 @@ def is_large_review(data: bytes) -> bool:
 
 
 def check_values(data: bytes, most: int) -> None:
-    """Raise DecodeError for a response with more than `most` values, whose decoding would block everything for seconds.
-    """
+    """Raise DecodeError for a response with more than `most` values, whose decoding would block everything for seconds."""
     if data.count(b",") > most or data.count(b"[") + data.count(b"{") > most:
         found = measured(data)
         if found.commas > most or found.objects > most:

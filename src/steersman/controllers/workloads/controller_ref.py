@@ -58,8 +58,7 @@ def controlled_by(informer: Informer[O], uid: str) -> Sequence[O]:
 
 
 def orphans(informer: Informer[O], namespace: str) -> Sequence[O]:
-    """Return the objects of a namespace without a controller. The informer needs the index of `add_controller_index`.
-    """
+    """Return the objects of a namespace without a controller. The informer needs the index of `add_controller_index`."""
     return informer.indexed(_CONTROLLER, _orphans_of(namespace))
 
 
