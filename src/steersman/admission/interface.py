@@ -45,18 +45,18 @@ class Reinvocation:
     after them.
     """
 
-    __slots__ = ("is_second", "kept", "wanted")
+    __slots__ = ("is_requested", "is_second", "plugin_states")
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.is_requested = False
         """True if a plugin requests a second invocation of the chain."""
         self.is_second = False
         """True during the second invocation."""
-        self.kept: dict[str, Any] = {}
+        self.plugin_states: dict[str, Any] = {}
         """State that a plugin keeps for the second invocation, by the name of the plugin."""
 
 
-class KnownNamespace:
+class NamespaceState:
     """The parts of a namespace's state that plugins use."""
 
     __slots__ = ("labels", "phase", "pod_security")
@@ -93,13 +93,13 @@ class Attributes:
     """Audit trail of the request, None if nothing is recorded."""
     annotations: dict[str, str] | None = None
     """Audit annotations that plugins have added for this write, None if there are none."""
-    namespace: KnownNamespace | None = None
-    reinvoked: Reinvocation | None = None
+    namespace: NamespaceState | None = None
+    existing_reinvocation: Reinvocation | None = None
     """Value of `reinvocation`, None until a plugin has read that property."""
     _answers: dict[Any, Any] | None = None
 
     @property
-    def answers(self) -> dict[Any, Any]:
+    def authorizer_answers(self) -> dict[Any, Any]:
         """Return the authorizer's verdicts on expressions of this request, by the authorization attributes."""
         if self._answers is None:
             self._answers = {}
@@ -108,9 +108,9 @@ class Attributes:
     @property
     def reinvocation(self) -> Reinvocation:
         """Return the state for a second invocation of plugins; the first read creates it."""
-        if self.reinvoked is None:
-            self.reinvoked = Reinvocation()
-        return self.reinvoked
+        if self.existing_reinvocation is None:
+            self.existing_reinvocation = Reinvocation()
+        return self.existing_reinvocation
 
     def forbid(self, reason: object) -> StatusError:
         """Return the StatusError 403 of a plugin that refuses the write (admission.NewForbidden)."""
@@ -185,11 +185,11 @@ class Plugin:
         """
         return True
 
-    def follow(self, changed: Callable[[], None]) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
         """Subscribe `changed`, which is called whenever the result of `has_work` may have changed."""
         self._followers = (*self._followers, changed)
 
-    def work_changed(self) -> None:
+    def notify_work_changed(self) -> None:
         """Notify all subscribers, so that the chains with this plugin are built anew."""
         for changed in self._followers:
             changed()
@@ -228,7 +228,7 @@ class Chain:
         )
         self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MOST_CHAINS)
         for plugin in plugins:
-            plugin.follow(self._steps.forget)
+            plugin.subscribe(self._steps.forget)
 
     def handles(self, operation: Operation) -> bool:
         """Return True if any plugin handles this operation."""
@@ -246,8 +246,8 @@ class Chain:
         steps = self._steps[writes] or self._put_together(Writes(*writes))
         for admit in steps.admit:
             await admit(attributes)
-        again = attributes.reinvoked
-        if again is not None and again.wanted and not again.is_second:
+        again = attributes.existing_reinvocation
+        if again is not None and again.is_requested and not again.is_second:
             again.is_second = True
             for admit in steps.admit:
                 await admit(attributes)

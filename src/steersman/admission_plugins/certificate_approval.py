@@ -33,5 +33,5 @@ class CertificateApproval(Plugin):
 
 
 CERTIFICATE_APPROVAL: Final = Declaration(
-    CertificateApproval, on_by_default=True, make=lambda server: CertificateApproval(server.authorizer)
+    CertificateApproval, on_by_default=True, make=lambda dependencies: CertificateApproval(dependencies.authorizer)
 )

@@ -40,5 +40,5 @@ def _failures(request: Any) -> list[Any]:
 
 
 CERTIFICATE_SIGNING: Final = Declaration(
-    CertificateSigning, on_by_default=True, make=lambda server: CertificateSigning(server.authorizer)
+    CertificateSigning, on_by_default=True, make=lambda dependencies: CertificateSigning(dependencies.authorizer)
 )

@@ -52,5 +52,5 @@ def _organizations(pem: bytes) -> list[str]:
 
 
 CERTIFICATE_SUBJECT_RESTRICTION: Final = Declaration(
-    CertificateSubjectRestriction, on_by_default=True, make=lambda server: CertificateSubjectRestriction()
+    CertificateSubjectRestriction, on_by_default=True, make=lambda dependencies: CertificateSubjectRestriction()
 )

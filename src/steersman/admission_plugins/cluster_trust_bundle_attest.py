@@ -36,5 +36,7 @@ class ClusterTrustBundleAttest(Plugin):
 
 
 CLUSTER_TRUST_BUNDLE_ATTEST: Final = Declaration(
-    ClusterTrustBundleAttest, on_by_default=True, make=lambda server: ClusterTrustBundleAttest(server.authorizer)
+    ClusterTrustBundleAttest,
+    on_by_default=True,
+    make=lambda dependencies: ClusterTrustBundleAttest(dependencies.authorizer),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from steersman.admission.interface import KnownNamespace, Plugin
+from steersman.admission.interface import NamespaceState, Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.authorization.interface import Authorizer
@@ -25,7 +25,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class PluginDependencies(Struct, frozen=True, kw_only=True):
     """Dependencies of admission plugins: parts of the server and values of its flags. Times are in seconds."""
 
     authorizer: Authorizer
@@ -55,7 +55,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
         return lambda name: objects.known("", name, reading)
 
     @property
-    def namespace(self) -> Callable[[str], KnownNamespace | None]:
+    def namespace(self) -> Callable[[str], NamespaceState | None]:
         """Return a function from the name of a namespace to its state, None if it does not exist."""
         return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
 
@@ -65,16 +65,16 @@ class Declaration(Struct, frozen=True):
 
     plugin: type[Plugin]
     on_by_default: bool
-    make: Callable[[Surroundings], Plugin] | None = None
+    make: Callable[[PluginDependencies], Plugin] | None = None
 
     @property
     def name(self) -> str:
         """Return the plugin's name on the command line."""
         return self.plugin.name
 
-    def made(self, server: Surroundings) -> Plugin:
+    def made(self, dependencies: PluginDependencies) -> Plugin:
         """Return a new plugin for a server."""
-        return self.plugin() if self.make is None else self.make(server)
+        return self.plugin() if self.make is None else self.make(dependencies)
 
 
 class ConfiguredDeclaration(Struct, Generic[C], frozen=True):
@@ -82,7 +82,7 @@ class ConfiguredDeclaration(Struct, Generic[C], frozen=True):
 
     plugin: type[Plugin]
     on_by_default: bool
-    make: Callable[[Surroundings, C], Plugin]
+    make: Callable[[PluginDependencies, C], Plugin]
 
     @property
     def name(self) -> str:

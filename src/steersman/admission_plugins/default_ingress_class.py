@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, INGRESS_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -35,8 +35,8 @@ class DefaultIngressClass(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
 
 
-def _make(server: Surroundings) -> DefaultIngressClass:
-    classes = server.objects("networking.k8s.io", "ingressclasses")
+def _make(dependencies: PluginDependencies) -> DefaultIngressClass:
+    classes = dependencies.objects("networking.k8s.io", "ingressclasses")
     default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
     return DefaultIngressClass(default.name)
 

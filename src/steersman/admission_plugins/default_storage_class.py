@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, STORAGE_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -36,8 +36,8 @@ class DefaultStorageClass(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
 
 
-def _make(server: Surroundings) -> DefaultStorageClass:
-    classes = server.objects("storage.k8s.io", "storageclasses")
+def _make(dependencies: PluginDependencies) -> DefaultStorageClass:
+    classes = dependencies.objects("storage.k8s.io", "storageclasses")
     default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
     return DefaultStorageClass(default.name)
 

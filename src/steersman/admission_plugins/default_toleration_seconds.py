@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import Toleration
 from steersman.machinery.identity.schema import GroupResource
 
@@ -40,8 +40,8 @@ class DefaultTolerationSeconds(Plugin):
                 )
 
 
-def _make(server: Surroundings) -> DefaultTolerationSeconds:
-    return DefaultTolerationSeconds(server.not_ready_toleration, server.unreachable_toleration)
+def _make(dependencies: PluginDependencies) -> DefaultTolerationSeconds:
+    return DefaultTolerationSeconds(dependencies.not_ready_toleration, dependencies.unreachable_toleration)
 
 
 DEFAULT_TOLERATION_SECONDS: Final = Declaration(DefaultTolerationSeconds, on_by_default=True, make=_make)

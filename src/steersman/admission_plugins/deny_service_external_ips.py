@@ -26,5 +26,5 @@ class DenyServiceExternalIPs(Plugin):
 
 
 DENY_SERVICE_EXTERNAL_IPS: Final = Declaration(
-    DenyServiceExternalIPs, on_by_default=False, make=lambda server: DenyServiceExternalIPs()
+    DenyServiceExternalIPs, on_by_default=False, make=lambda dependencies: DenyServiceExternalIPs()
 )

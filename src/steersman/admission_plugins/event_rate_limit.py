@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import Event
 from steersman.api.scalars import Int32, Wire
 from steersman.machinery.codec.configuration import Document
@@ -124,7 +124,7 @@ class _Buckets:
         return tokens >= 0
 
 
-def _make(server: Surroundings, limits: tuple[Limit, ...]) -> EventRateLimit:
+def _make(dependencies: PluginDependencies, limits: tuple[Limit, ...]) -> EventRateLimit:
     return EventRateLimit(limits)
 
 

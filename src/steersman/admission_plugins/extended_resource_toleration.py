@@ -49,5 +49,5 @@ def _tolerate(spec: PodSpec, names: set[str]) -> None:
 
 
 EXTENDED_RESOURCE_TOLERATION: Final = Declaration(
-    ExtendedResourceToleration, on_by_default=False, make=lambda server: ExtendedResourceToleration()
+    ExtendedResourceToleration, on_by_default=False, make=lambda dependencies: ExtendedResourceToleration()
 )

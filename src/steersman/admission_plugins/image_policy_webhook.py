@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
 from steersman.kinds.built_in import classes_of
@@ -154,7 +154,7 @@ def _unexpected(api_version: str, kind: str) -> str:
     return no_kind_registered(kind, str(version))
 
 
-def _make(server: Surroundings, configuration: Configuration) -> ImagePolicyWebhook:
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> ImagePolicyWebhook:
     client = WebhookClient(configuration.endpoint, configuration.backoff)
     return ImagePolicyWebhook(client.post, configuration.settings, hang_up=client.close)
 

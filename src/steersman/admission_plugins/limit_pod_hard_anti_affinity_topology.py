@@ -38,5 +38,5 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY: Final = Declaration(
-    LimitPodHardAntiAffinityTopology, on_by_default=False, make=lambda server: LimitPodHardAntiAffinityTopology()
+    LimitPodHardAntiAffinityTopology, on_by_default=False, make=lambda dependencies: LimitPodHardAntiAffinityTopology()
 )

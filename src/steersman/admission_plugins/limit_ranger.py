@@ -44,7 +44,7 @@ class LimitRanger(Plugin):
 
     def __init__(self, limit_ranges: Objects) -> None:
         self._limits = ByNamespace(limit_ranges, _LIMITS, list)
-        self._presence = Presence(limit_ranges, self.work_changed)
+        self._presence = Presence(limit_ranges, self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         return not (self._presence.are_none or (mutating and writes.resource != "pods"))
@@ -238,5 +238,5 @@ _FINDERS: Final[dict[str, _Find]] = {
 
 
 LIMIT_RANGER: Final = Declaration(
-    LimitRanger, on_by_default=True, make=lambda server: LimitRanger(server.objects("", "limitranges"))
+    LimitRanger, on_by_default=True, make=lambda dependencies: LimitRanger(dependencies.objects("", "limitranges"))
 )

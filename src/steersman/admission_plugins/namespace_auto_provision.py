@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, Attributes, KnownNamespace, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission.interface import CREATE, Attributes, NamespaceState, Plugin
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
@@ -23,7 +23,7 @@ class NamespaceAutoProvision(Plugin):
     operations = frozenset({CREATE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], make: Callable[[str], Awaitable[Any]]) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], make: Callable[[str], Awaitable[Any]]) -> None:
         self._find = find
         self._make = make
 
@@ -42,13 +42,13 @@ class NamespaceAutoProvision(Plugin):
             raise attributes.forbid(error.message) from error
 
 
-def _make(server: Surroundings) -> NamespaceAutoProvision:
-    namespaces = server.objects("", "namespaces")
+def _make(dependencies: PluginDependencies) -> NamespaceAutoProvision:
+    namespaces = dependencies.objects("", "namespaces")
 
     def make(name: str) -> Awaitable[Any]:
         return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
 
-    return NamespaceAutoProvision(server.namespace, make)
+    return NamespaceAutoProvision(dependencies.namespace, make)
 
 
 NAMESPACE_AUTO_PROVISION: Final = Declaration(NamespaceAutoProvision, on_by_default=False, make=_make)

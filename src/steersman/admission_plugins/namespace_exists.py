@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
@@ -24,7 +24,7 @@ class NamespaceExists(Plugin):
     operations = frozenset({CREATE, UPDATE, DELETE})
     validates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = all_known) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -41,5 +41,5 @@ class NamespaceExists(Plugin):
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda server: NamespaceExists(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda dependencies: NamespaceExists(dependencies.namespace, dependencies.objects("", "namespaces").look_up),
 )

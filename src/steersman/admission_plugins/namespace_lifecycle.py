@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
@@ -30,7 +30,7 @@ class NamespaceLifecycle(Plugin):
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = all_known) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -68,5 +68,7 @@ class NamespaceLifecycle(Plugin):
 NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
-    make=lambda server: NamespaceLifecycle(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda dependencies: NamespaceLifecycle(
+        dependencies.namespace, dependencies.objects("", "namespaces").look_up
+    ),
 )

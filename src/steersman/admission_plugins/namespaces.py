@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.admission.interface import KnownNamespace
+from steersman.admission.interface import NamespaceState
 from steersman.rest.objects import Reading
 
-NAMESPACE: Final[Reading[KnownNamespace]] = Reading(
-    lambda namespace: KnownNamespace(namespace.status.phase, namespace.metadata.labels),
+NAMESPACE: Final[Reading[NamespaceState]] = Reading(
+    lambda namespace: NamespaceState(namespace.status.phase, namespace.metadata.labels),
     "status.phase",
     "metadata.labels",
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import PodSpec, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.errors.field import quote
@@ -73,8 +73,10 @@ def _amounts(resources: ResourceRequirements) -> list[dict[str, Any]]:
     return [{name: parse(text) for name, text in amounts.items()} for amounts in (resources.requests, resources.limits)]
 
 
-def _make(server: Surroundings) -> NodeDeclaredFeatureValidator:
-    return NodeDeclaredFeatureValidator(server.known("nodes", Reading(declared_features, "status.declaredFeatures")))
+def _make(dependencies: PluginDependencies) -> NodeDeclaredFeatureValidator:
+    return NodeDeclaredFeatureValidator(
+        dependencies.known("nodes", Reading(declared_features, "status.declaredFeatures"))
+    )
 
 
 NODE_DECLARED_FEATURE_VALIDATOR: Final = Declaration(NodeDeclaredFeatureValidator, on_by_default=True, make=_make)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
@@ -100,12 +100,12 @@ def _why(verdict: Verdict) -> str:
     return f"{verdict.reason}, {verdict.error or '<nil>'}"
 
 
-def _make(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
+def _make(dependencies: PluginDependencies) -> OwnerReferencesPermissionEnforcement:
     def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-        found = server.mapper.of_kind(GroupVersionKind(group, version, kind))
+        found = dependencies.mapper.of_kind(GroupVersionKind(group, version, kind))
         return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
 
-    return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)
+    return OwnerReferencesPermissionEnforcement(dependencies.authorizer, resources_of)
 
 
 OWNER_REFERENCES_PERMISSION_ENFORCEMENT: Final = Declaration(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
@@ -49,8 +49,8 @@ def _size(claim: Any) -> Quantity:
 _CLASS: Final = Reading(lambda obj: obj, "allowVolumeExpansion")
 
 
-def _make(server: Surroundings) -> PersistentVolumeClaimResize:
-    classes = server.objects("storage.k8s.io", "storageclasses")
+def _make(dependencies: PluginDependencies) -> PersistentVolumeClaimResize:
+    classes = dependencies.objects("storage.k8s.io", "storageclasses")
     return PersistentVolumeClaimResize(lambda name: classes.known("", name, _CLASS))
 
 

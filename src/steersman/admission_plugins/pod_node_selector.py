@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import PodSpec
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import forbidden, internal, plain_internal
@@ -102,8 +102,10 @@ def _parse(text: str) -> dict[str, str]:
     return labels
 
 
-def _make(server: Surroundings, configured: Mapping[str, str]) -> PodNodeSelector:
-    return PodNodeSelector(server.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured)
+def _make(dependencies: PluginDependencies, configured: Mapping[str, str]) -> PodNodeSelector:
+    return PodNodeSelector(
+        dependencies.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured
+    )
 
 
 POD_NODE_SELECTOR: Final = ConfiguredDeclaration(PodNodeSelector, on_by_default=False, make=_make)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.pod_resources import requests_of_spec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
@@ -78,8 +78,8 @@ def _refused(attributes: Attributes, why: str, reason: str) -> StatusError:
     return error
 
 
-def _make(server: Surroundings) -> PodResizeValidator:
-    return PodResizeValidator(server.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
+def _make(dependencies: PluginDependencies) -> PodResizeValidator:
+    return PodResizeValidator(dependencies.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
 
 
 POD_RESIZE_VALIDATOR: Final = Declaration(PodResizeValidator, on_by_default=True, make=_make)

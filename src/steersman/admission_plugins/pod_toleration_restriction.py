@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.built_in.pod_resources import compute_qos_class
@@ -116,8 +116,8 @@ def _parse(text: str) -> list[Toleration]:
         raise plain_internal(str(error)) from None
 
 
-def _make(server: Surroundings, configuration: Configuration) -> PodTolerationRestriction:
-    find = server.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> PodTolerationRestriction:
+    find = dependencies.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
     return PodTolerationRestriction(find, configuration)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
 
@@ -45,8 +45,8 @@ class PodTopologyLabels(Plugin):
             metadata.labels = metadata.labels | labels
 
 
-def _make(server: Surroundings) -> PodTopologyLabels:
-    return PodTopologyLabels(server.known("nodes", Reading(topology_of, "metadata.labels")))
+def _make(dependencies: PluginDependencies) -> PodTopologyLabels:
+    return PodTopologyLabels(dependencies.known("nodes", Reading(topology_of, "metadata.labels")))
 
 
 POD_TOPOLOGY_LABELS: Final = Declaration(PodTopologyLabels, on_by_default=True, make=_make)

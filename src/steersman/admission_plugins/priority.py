@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
 
@@ -109,8 +109,8 @@ class Priority(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "value", "globalDefault", "preemptionPolicy")
 
 
-def _make(server: Surroundings) -> Priority:
-    classes = server.objects("scheduling.k8s.io", "priorityclasses")
+def _make(dependencies: PluginDependencies) -> Priority:
+    classes = dependencies.objects("scheduling.k8s.io", "priorityclasses")
     return Priority(lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.follow)
 
 

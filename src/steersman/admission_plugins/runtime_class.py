@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
 from steersman.api.node.v1 import RuntimeClass as Class
@@ -100,8 +100,8 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 
-def _make(server: Surroundings) -> RuntimeClass:
-    classes = server.objects("node.k8s.io", "runtimeclasses")
+def _make(dependencies: PluginDependencies) -> RuntimeClass:
+    classes = dependencies.objects("node.k8s.io", "runtimeclasses")
     return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.look_up)
 
 

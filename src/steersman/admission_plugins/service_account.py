@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.errors.status import plain_internal
@@ -238,8 +238,8 @@ _ACCOUNT: Final = Reading(
 )
 
 
-def _make(server: Surroundings) -> ServiceAccount:
-    accounts = server.objects("", "serviceaccounts")
+def _make(dependencies: PluginDependencies) -> ServiceAccount:
+    accounts = dependencies.objects("", "serviceaccounts")
     return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), look_up=accounts.look_up)
 
 

@@ -36,5 +36,5 @@ class StorageObjectInUseProtection(Plugin):
 
 
 STORAGE_OBJECT_IN_USE_PROTECTION: Final = Declaration(
-    StorageObjectInUseProtection, on_by_default=True, make=lambda server: StorageObjectInUseProtection()
+    StorageObjectInUseProtection, on_by_default=True, make=lambda dependencies: StorageObjectInUseProtection()
 )

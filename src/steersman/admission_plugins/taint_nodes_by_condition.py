@@ -30,5 +30,5 @@ class TaintNodesByCondition(Plugin):
 
 
 TAINT_NODES_BY_CONDITION: Final = Declaration(
-    TaintNodesByCondition, on_by_default=True, make=lambda server: TaintNodesByCondition()
+    TaintNodesByCondition, on_by_default=True, make=lambda dependencies: TaintNodesByCondition()
 )

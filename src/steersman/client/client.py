@@ -70,7 +70,7 @@ class Client:
         self._fields: Fields = (("user-agent", manager),)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    def beside(self) -> Client:
+    def with_own_limit(self) -> Client:
         """Return a client on the same connections with its own limit of concurrent requests."""
         return Client(self._transport, self.manager)
 
@@ -114,7 +114,7 @@ class Client:
         data = await self._ask("GET", target, resource.accept(as_list=True))
         return await offload_if(is_large(data), resource.decode_list, data)
 
-    async def each(
+    async def iterate(
         self,
         resource: APIResource[T],
         namespace: str = "",
@@ -164,7 +164,9 @@ class Client:
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
         return await _decoded(obj, await self._ask("POST", target, obj.accept(), obj.encode(body)))
 
-    async def act(self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes) -> None:
+    async def post_to_subresource(
+        self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes
+    ) -> None:
         """Post a JSON body to a subresource and ignore the response object."""
         await self._ask("POST", resource.path(namespace, name, subresource), "application/json", body)
 
@@ -190,7 +192,7 @@ class Client:
         """Patch an object with plain data and return the result; `media` is the media type of the patch."""
         return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
-    async def change(
+    async def patch_without_result(
         self,
         resource: APIResource[Any],
         name: str,
@@ -290,11 +292,11 @@ class Client:
         finally:
             await response.aclose()
 
-    async def raw(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
+    async def request(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
         """Send any request and return the body of its response."""
         return await self._ask(method, target, "application/json", body, media)
 
-    async def plain(self, target: str, accept: str = "application/json") -> Any:
+    async def get_plain(self, target: str, accept: str = "application/json") -> Any:
         """Return the body of a GET response as plain data."""
         return decode_plain(await self._ask("GET", target, accept))
 
@@ -365,7 +367,7 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
         elif whole:
             yield _read(resource, whole)
         if len(rest) > _MAX_EVENT:
-            raise msgspec.DecodeError("an event of a watch is too large")
+            raise msgspec.DecodeError("a watch event is larger than 64 MiB")
 
 
 def _read(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:

@@ -96,15 +96,15 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
             self._tell(event, is_series=True)
 
     def _tell(self, event: Event, *, is_series: bool) -> None:
-        if not self._put((event, is_series)):
-            logger.warning("too many events: one about %s is left out", event.regarding.name)
+        if not self._enqueue((event, is_series)):
+            logger.warning("the event queue is full: an event about %s is dropped", event.regarding.name)
 
     async def _write(self, queued: tuple[Event, bool]) -> None:
         event, is_series = queued
         if is_series and event.series is not None:
             series = {"count": event.series.count, "lastObservedTime": event.series.last_observed_time}
             metadata = event.metadata
-            if await self._change(NEW_EVENTS, metadata.name, metadata.namespace, {"series": series}):
+            if await self._patch_event(NEW_EVENTS, metadata.name, metadata.namespace, {"series": series}):
                 return
         await self._client.create(NEW_EVENTS, event)
 

@@ -50,7 +50,7 @@ class EventWriter(ABC, Generic[T]):
         """Return True if every event has been written."""
         return not self._waiting and not self._writing
 
-    def _put(self, event: T) -> bool:
+    def _enqueue(self, event: T) -> bool:
         """Queue an event. Return False if the queue is full."""
         if len(self._waiting) >= self._most:
             return False
@@ -62,7 +62,7 @@ class EventWriter(ABC, Generic[T]):
     async def _write(self, event: T) -> None:
         """Write an event. Raises StatusError if the server refuses it, Unreachable if the write is to be retried."""
 
-    async def _change(self, resource: APIResource[Any], name: str, namespace: str, patch: dict[str, Any]) -> bool:
+    async def _patch_event(self, resource: APIResource[Any], name: str, namespace: str, patch: dict[str, Any]) -> bool:
         """Patch a written event. Return False if the event no longer exists. Raises StatusError, Unreachable."""
         with ignoring(is_not_found):
             await self._client.patch(resource, name, namespace, patch, media=STRATEGIC_MERGE_PATCH)
@@ -87,9 +87,9 @@ class EventWriter(ABC, Generic[T]):
                 await self._write(event)
             except StatusError as error:
                 expected = error.code in (403, 404)  # the event's namespace is being deleted, or is gone
-                logger.log(logging.DEBUG if expected else logging.WARNING, "an event was refused: %s", error)
+                logger.log(logging.DEBUG if expected else logging.WARNING, "the server refused an event: %s", error)
             except Unreachable as error:
-                logger.warning("an event cannot be written yet: %s", error)
+                logger.warning("an event cannot be written, it is retried: %s", error)
                 await asyncio.sleep(_WAIT)
                 continue
             return

@@ -138,7 +138,7 @@ class Broadcaster(EventWriter[Event]):
             similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
             event.reporting_component = event.reporting_instance = ""
-        self._put(event)
+        self._enqueue(event)
 
     async def _write(self, event: Event) -> None:
         combined = event.message.startswith("(combined from")
@@ -155,7 +155,7 @@ class Broadcaster(EventWriter[Event]):
         told = self._told[key]
         if told is not None:
             patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
-            if await self._change(EVENTS, told.name, told.namespace, patch):
+            if await self._patch_event(EVENTS, told.name, told.namespace, patch):
                 told.count += 1
                 return
             event.count = told.count + 1

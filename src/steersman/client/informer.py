@@ -46,7 +46,7 @@ def key_of(obj: Object) -> Key:
     return obj.metadata.namespace, obj.metadata.name
 
 
-def either(old: O | None, new: O | None) -> O:
+def new_or_old(old: O | None, new: O | None) -> O:
     """Return the object of a change: `new`, or `old` if the object was deleted."""
     one = new or old
     assert one is not None
@@ -106,11 +106,11 @@ class Informer(Generic[O]):
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once all objects of the initial list are present and all handlers have been called for them."""
         await self._synced.wait()
 
-    async def first_attempt(self) -> None:
+    async def wait_for_first_attempt(self) -> None:
         """Return once the informer has synced. Only one caller at a time may wait.
 
         Raises StatusError, Unreachable or msgspec.DecodeError if an attempt to follow the resource fails first.
@@ -182,9 +182,9 @@ class Informer(Generic[O]):
                     continue
                 if self._attempt is not None and not self._attempt.done():
                     self._attempt.set_exception(error)
-                logger.warning("watch of %s: %s", self.resource.group_resource, error)
+                logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
             except Exception:
-                logger.exception("watch of %s", self.resource.group_resource)
+                logger.exception("watch of %s failed", self.resource.group_resource)
             if asyncio.get_running_loop().time() - started > _LONG:
                 retries.reset()
             else:
@@ -295,7 +295,7 @@ class Informer(Generic[O]):
             try:
                 handler(old, new)
             except Exception:  # a faulty handler must stop neither the other handlers nor the watch
-                logger.exception("a handler of %s", self.resource.group_resource)
+                logger.exception("a change handler of %s failed", self.resource.group_resource)
 
     def _end_of_all(self) -> None:
         """Finish a full list: notify handlers of the deletion of each known object that the list did not have."""
@@ -350,7 +350,7 @@ class _Room:
         if event.type == "DELETED":
             return
         if self._total + event.size > self._most:
-            raise TooLarge(f"its objects have more than {self._most} bytes")
+            raise TooLarge(f"its objects exceed the limit of {self._most} bytes")
         self._sizes[key] = event.size
         self._total += event.size
 
@@ -368,7 +368,7 @@ class Informers:
         self._informers: dict[tuple[APIResource[Any], type[Any], str], Informer[Any]] = {}
         self._started = False
 
-    def of(self, resource: APIResource[O], *, field_selector: str = "") -> Informer[O]:
+    def for_resource(self, resource: APIResource[O], *, field_selector: str = "") -> Informer[O]:
         """Return the shared informer of a resource, limited by `field_selector`.
 
         The informer starts with `start()` of this factory, or at once if the factory has started already.
@@ -381,7 +381,7 @@ class Informers:
                 found.start()
         return cast("Informer[O]", found)
 
-    def whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
+    def find_whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
         """Return the informer of a resource that keeps all its objects whole, None if there is none.
 
         An informer with a field selector, or of metadata only, does not count.
@@ -397,10 +397,10 @@ class Informers:
         for each in self._informers.values():
             each.start()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once all present informers have synced."""
         for each in list(self._informers.values()):
-            await each.synced()
+            await each.wait_until_synced()
 
     async def stop(self) -> None:
         """Stop all informers."""

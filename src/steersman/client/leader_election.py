@@ -70,10 +70,10 @@ class LeaderElector:
 
         A lease that is still held at the end is released. Raises what `work` raises.
         """
-        logger.info("%s waits to lead %s/%s", self._identity, self._namespace, self._name)
+        logger.info("%s waits for the lease %s/%s", self._identity, self._namespace, self._name)
         while not await self._try():  # noqa: ASYNC110 - others write the lease
             await asyncio.sleep(self._timing.retry * _JITTER)
-        logger.info("%s leads %s/%s", self._identity, self._namespace, self._name)
+        logger.info("%s has acquired the lease %s/%s", self._identity, self._namespace, self._name)
         self._tell("became leader")
         working = asyncio.ensure_future(work())
         renewing = asyncio.ensure_future(self._renew())
@@ -82,7 +82,7 @@ class LeaderElector:
             if working.done():
                 working.result()
             else:
-                logger.error("%s lost %s/%s", self._identity, self._namespace, self._name)
+                logger.error("%s has lost the lease %s/%s", self._identity, self._namespace, self._name)
         finally:
             was_lost = renewing.done()
             for task in (working, renewing):
@@ -166,7 +166,7 @@ class LeaderElector:
                 found.spec.holder_identity, found.spec.lease_duration_seconds = "", 1
                 await self._client.update(LEASES, found)
         except (StatusError, Unreachable) as error:
-            logger.warning("lease %s/%s was not given back: %s", self._namespace, self._name, error)
+            logger.warning("lease %s/%s was not released: %s", self._namespace, self._name, error)
 
     def _tell(self, what: str) -> None:
         if self._recorder is not None:

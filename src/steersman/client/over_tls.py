@@ -44,11 +44,11 @@ class TLSTransport:
         )
 
     @classmethod
-    def of_kubeconfig(cls, path: Path) -> TLSTransport:
+    def from_kubeconfig(cls, path: Path) -> TLSTransport:
         """Return a transport for the current context of a kubeconfig. Raises KubeconfigError."""
         return cls(load_kubeconfig(path))
 
-    def of(self, token: Callable[[], str]) -> TLSTransport:
+    def with_token(self, token: Callable[[], str]) -> TLSTransport:
         """Return a transport to the same server with a bearer token; `token` is called for each request."""
         return TLSTransport(self._endpoint, lambda: f"Bearer {token()}")
 

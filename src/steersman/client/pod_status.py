@@ -14,6 +14,6 @@ async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) 
     """Merge plain data into the status of the pod with this uid. Raises StatusError, Unreachable."""
     metadata = pod.metadata
     patch = {"metadata": {"uid": metadata.uid}, "status": status}
-    await client.change(
+    await client.patch_without_result(
         PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
     )

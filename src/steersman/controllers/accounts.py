@@ -50,7 +50,7 @@ class AccountClients:
         """Return the client of a prepared service account."""
         found = self._clients.get(name)
         if found is None:
-            transport = self._transport.of(lambda: self._tokens[name])
+            transport = self._transport.with_token(lambda: self._tokens[name])
             found = self._clients[name] = Client(transport, self._manager)
         return found
 
@@ -81,7 +81,7 @@ class AccountClients:
                 try:
                     await self._renew(name)
                 except (StatusError, Unreachable) as error:
-                    logger.warning("token of %s: %s", name, error)
+                    logger.warning("the token of %s cannot be renewed, it is retried: %s", name, error)
                     await asyncio.sleep(_RETRY)
                 else:
                     break

@@ -8,7 +8,7 @@ from typing import Final
 
 from steersman.api.rbac.v1 import ClusterRole, PolicyRule
 from steersman.client.resources import CLUSTER_ROLES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.selectors.labels import from_label_selector
 
@@ -21,9 +21,9 @@ class ClusterRoleAggregationController(Controller[str]):
     name = "clusterrole-aggregation-controller"
     account = "clusterrole-aggregation-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._roles = self.informers.of(CLUSTER_ROLES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._roles = self.informers.for_resource(CLUSTER_ROLES)
         self._aggregating: set[str] = set()
         self._roles.on_change(self._changed)
 

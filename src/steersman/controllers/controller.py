@@ -16,9 +16,9 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
+from steersman.controllers.aggregated_servers import ServerNotResponding
 from steersman.controllers.authority import Authority
 from steersman.controllers.monitors import Monitors
-from steersman.controllers.other_servers import KeepsWaiting
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import BASE_DELAY, MAX_DELAY, TryLater, WorkQueue
 
@@ -66,7 +66,7 @@ class Settings(Struct, frozen=True):
     autoscaling: AutoscalingSettings = AutoscalingSettings()
 
 
-class Surroundings(Struct, frozen=True):
+class ControllerDependencies(Struct, frozen=True):
     """Dependencies of a controller: its own client, the shared informers and monitors, its event recorder, settings."""
 
     client: Client
@@ -97,10 +97,10 @@ class Controller(ABC, Generic[K]):
     """Seconds before the first retry of a failed key. Each retry doubles the delay."""
     longest_retry_delay: ClassVar[float] = MAX_DELAY
 
-    def __init__(self, given: Surroundings) -> None:
-        self.client = given.client
-        self.informers = given.informers
-        self.recorder = given.recorder
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self.client = dependencies.client
+        self.informers = dependencies.informers
+        self.recorder = dependencies.recorder
         self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay, max_delay=self.longest_retry_delay)
 
     @classmethod
@@ -120,5 +120,7 @@ class Controller(ABC, Generic[K]):
         if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):
             logger.error("%s: %s", self.name, key, exc_info=error)
             return
-        expected = isinstance(error, TryLater | KeepsWaiting) or (isinstance(error, StatusError) and is_conflict(error))
+        expected = isinstance(error, TryLater | ServerNotResponding) or (
+            isinstance(error, StatusError) and is_conflict(error)
+        )
         logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)

@@ -15,9 +15,9 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CRON_JOBS, JOBS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.state import finished
 from steersman.controllers.workloads.controller_ref import (
     add_controller_index,
@@ -71,10 +71,10 @@ class CronJobController(Controller[Key]):
     name = "cronjob-controller"
     account = "cronjob-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._cron_jobs = self.informers.of(CRON_JOBS)
-        self._jobs = self.informers.of(JOBS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._cron_jobs = self.informers.for_resource(CRON_JOBS)
+        self._jobs = self.informers.for_resource(JOBS)
         self._schedules: dict[Key, _Read] = {}
         """Parsed schedules of CronJobs whose schedule text is long."""
         self._rescheduled: set[Key] = set()
@@ -84,7 +84,7 @@ class CronJobController(Controller[Key]):
         self._jobs.on_change(self._job_changed)
 
     def _changed(self, old: CronJob | None, new: CronJob | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._schedules.pop(key, None)
             self._rescheduled.discard(key)

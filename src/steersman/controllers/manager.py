@@ -10,7 +10,7 @@ from typing import Any
 from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.monitors import Monitors
 
 logger = logging.getLogger(__name__)
@@ -45,12 +45,12 @@ class ControllerManager:
         """Start the informers and the controllers. Controllers reconcile once all informers have synced."""
         for each in self._types:
             if not each.can_run(self._settings):
-                logger.info("%s does not run: it is not told what it needs", each.name)
+                logger.info("%s does not run: settings that it needs are missing", each.name)
                 continue
             client = self._client_of(each.account) if each.account else self._shared
             recorder = self.events.recorder(each.component or each.account or each.name)
-            given = Surroundings(client, self.informers, self.monitors, recorder, self._settings)
-            self.controllers.append(each(given))
+            dependencies = ControllerDependencies(client, self.informers, self.monitors, recorder, self._settings)
+            self.controllers.append(each(dependencies))
         self.events.start()
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
@@ -70,7 +70,7 @@ class ControllerManager:
         await self.events.stop()
 
     async def _run(self) -> None:
-        await self.informers.synced()
+        await self.informers.wait_until_synced()
         self._synced = True
         async with asyncio.TaskGroup() as group:
             for each in self.controllers:

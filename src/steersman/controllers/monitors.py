@@ -18,7 +18,7 @@ from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
 from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
-from steersman.controllers.other_servers import OtherServers
+from steersman.controllers.aggregated_servers import AggregatedServers
 from steersman.machinery.errors.status import StatusError
 from steersman.work.backoff import Backoff, Retries
 from steersman.work.upkeep import upkeep
@@ -54,7 +54,7 @@ class Monitors:
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
         self._shared = informers
-        self._others = OtherServers(informers)
+        self._others = AggregatedServers(informers)
         self._told: list[Told] = []
         self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
         self._monitors: dict[APIResource[PartialObjectMetadata], Informer[Any]] = {}
@@ -83,7 +83,7 @@ class Monitors:
             return
         self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
         for each in _DEFINING:
-            self._shared.of(each).on_change(lambda *_: self._look.set())
+            self._shared.for_resource(each).on_change(lambda *_: self._look.set())
 
     async def stop(self) -> None:
         """Stop all monitors."""
@@ -109,7 +109,7 @@ class Monitors:
                 is_all = await self._put_right()
                 self._looked.set()
             except (StatusError, Unreachable) as error:
-                logger.warning("what is served cannot be found out: %s", error)
+                logger.warning("discovery of the served resources failed: %s", error)
             if was_all and not is_all:
                 looks.reset()
             was_all = is_all
@@ -145,13 +145,13 @@ class Monitors:
         return not found.failed
 
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
-        monitor: Informer[Any] | None = self._shared.whole(resource)
+        monitor: Informer[Any] | None = self._shared.find_whole(resource)
         if monitor is None:
             monitor = Informer(
                 self._client,
                 resource,
                 transform=_only_ownership,
-                most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
+                most_bytes=_OF_OTHERS if self._others.serve(resource) else 0,
             )
             monitor.start()
             self._own.append(monitor)
@@ -168,11 +168,11 @@ class Monitors:
         for added in self._added:
             added(resource)
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once the served resources are known and all their informers have synced."""
         await self._looked.wait()
         for each in list(self._monitors.values()):
-            await each.synced()
+            await each.wait_until_synced()
 
 
 def _only_ownership(obj: PartialObjectMetadata) -> None:

@@ -14,9 +14,9 @@ from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import LEASES, NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.node_zones import Zones
 from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from steersman.machinery.codec.serializer import deep_copy, to_plain
@@ -53,11 +53,11 @@ class NodeLifecycleController(Controller[str]):
     component = "node-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._leases = self.informers.of(LEASES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._leases = self.informers.for_resource(LEASES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
         self._seen: dict[str, float] = {}
         """Time of the last heartbeat of each node, on the event loop's clock."""
@@ -89,7 +89,7 @@ class NodeLifecycleController(Controller[str]):
             self._seen[new.metadata.name] = asyncio.get_running_loop().time()
 
     def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
-        node = either(old, new)
+        node = new_or_old(old, new)
         if new is not None:
             reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
         else:

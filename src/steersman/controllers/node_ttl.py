@@ -10,7 +10,7 @@ from steersman.api.core.v1 import Node
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import NODES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 1 << 31, 300))
@@ -29,11 +29,11 @@ class TTLController(Controller[str]):
     name = "ttl-controller"
     account = "ttl-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._count = 0
         self._step = 0
-        self._nodes = self.informers.of(NODES)
+        self._nodes = self.informers.for_resource(NODES)
         self._nodes.on_change(self._changed)
 
     def _changed(self, old: Node | None, new: Node | None) -> None:

@@ -11,7 +11,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
@@ -30,10 +30,10 @@ class PodGarbageCollector(Controller[Key]):
     name = "pod-garbage-collector-controller"
     account = "pod-garbage-collector"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
         self._pods.add_index(BY_NODE, by_node)
         self._ended: dict[Key, None] = {}
         self._pods.on_change(self._pod_changed)

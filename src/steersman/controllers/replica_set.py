@@ -18,10 +18,10 @@ from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
 from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -72,12 +72,12 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     resource: ClassVar[APIResource[Any]]
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._expected: Expectations[Key] = Expectations()
         self._control = PodControl(self.client, self.recorder, self.resource)
-        self._sets = self.informers.of(self.resource)
-        self._pods = self.informers.of(PODS)
+        self._sets = self.informers.for_resource(self.resource)
+        self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._sets)
         add_controller_index(self._pods)
         self._sets.on_change(self._set_changed)
@@ -106,7 +106,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         return replace(owner, status=replace(owner.status, **status))
 
     def _set_changed(self, old: R | None, new: R | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._expected.forget(key)
         self.queue.add(key)

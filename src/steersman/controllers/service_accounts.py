@@ -9,7 +9,7 @@ from steersman.api.core.v1 import Namespace, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.errors import ignoring, is_already_exists, is_namespace_terminating
 from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 
 DEFAULT = "default"
 
@@ -20,10 +20,10 @@ class ServiceAccountsController(Controller[str]):
     name = "serviceaccount-controller"
     account = "service-account-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._namespaces = self.informers.of(NAMESPACES)
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._namespaces = self.informers.for_resource(NAMESPACES)
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
         self._namespaces.on_change(self._namespace_changed)
         self._accounts.on_change(self._account_changed)
 

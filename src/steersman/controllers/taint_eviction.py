@@ -10,7 +10,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
@@ -25,10 +25,10 @@ class TaintEvictionController(Controller[Key]):
     component = "taint-eviction-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
         self._since: dict[Key, float] = {}
         """Time when each scheduled deletion began to wait, on the event loop's clock."""

@@ -6,7 +6,7 @@ from steersman.api.batch.v1 import Job
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import JOBS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.state import finished
 from steersman.machinery.values import times
 
@@ -17,9 +17,9 @@ class TTLAfterFinishedController(Controller[Key]):
     name = "ttl-after-finished-controller"
     account = "ttl-after-finished-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._jobs = self.informers.of(JOBS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._jobs = self.informers.for_resource(JOBS)
         self._jobs.on_change(self._changed)
 
     def _changed(self, _: Job | None, new: Job | None) -> None:

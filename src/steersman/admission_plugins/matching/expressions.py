@@ -55,7 +55,7 @@ def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
 
         return answered()
 
-    return Answers(ask, attributes.answers)
+    return Answers(ask, attributes.authorizer_answers)
 
 
 def _answer(verdict: Verdict) -> Answer:

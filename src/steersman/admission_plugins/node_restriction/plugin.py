@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.admission_plugins.node_restriction.nodes import forbidden_in_new_node, forbidden_in_node
 from steersman.admission_plugins.node_restriction.pods import (
     HostedPod,
@@ -211,14 +211,16 @@ def _without_progress(claim: Any) -> Any:
     return replace(claim, metadata=replace(claim.metadata, resource_version="", managed_fields=[]), status=status)
 
 
-def _make(server: Surroundings) -> NodeRestriction:
+def _make(dependencies: PluginDependencies) -> NodeRestriction:
     audiences = Audiences(
-        server.authorizer,
-        server.objects("", "persistentvolumeclaims"),
-        server.objects("", "persistentvolumes"),
-        server.objects("storage.k8s.io", "csidrivers"),
+        dependencies.authorizer,
+        dependencies.objects("", "persistentvolumeclaims"),
+        dependencies.objects("", "persistentvolumes"),
+        dependencies.objects("storage.k8s.io", "csidrivers"),
     )
-    return NodeRestriction(server.objects("", "pods"), server.objects("", "nodes"), audiences, server.difference)
+    return NodeRestriction(
+        dependencies.objects("", "pods"), dependencies.objects("", "nodes"), audiences, dependencies.difference
+    )
 
 
 NODE_RESTRICTION: Final = Declaration(NodeRestriction, on_by_default=False, make=_make)

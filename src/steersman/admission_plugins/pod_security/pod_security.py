@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, KnownNamespace, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission.interface import CREATE, UPDATE, Attributes, NamespaceState, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.pod_security.checks import Violation, details, reasons, violations
 from steersman.admission_plugins.pod_security.levels import (
     NO_POLICY,
@@ -92,7 +92,7 @@ class PodSecurity(Plugin):
 
     def __init__(
         self,
-        find: Callable[[str], KnownNamespace | None],
+        find: Callable[[str], NamespaceState | None],
         pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, bool]]]],
         metrics: PodSecurityMetrics,
         configuration: Configuration = UNCONFIGURED,
@@ -342,12 +342,12 @@ def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
     return any(images.get(each.name) != each.image for each in new.ephemeral_containers)
 
 
-def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
-    pods = server.objects("", "pods")
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> PodSecurity:
+    pods = dependencies.objects("", "pods")
     return PodSecurity(
-        server.namespace,
+        dependencies.namespace,
         lambda namespace: (pods.count(namespace), pods.every(namespace)),
-        PodSecurityMetrics(server.registry),
+        PodSecurityMetrics(dependencies.registry),
         configuration,
     )
 

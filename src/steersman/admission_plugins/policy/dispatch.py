@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.admission.interface import Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.declaration import PluginDependencies
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.matching.selectors import Selecting
 from steersman.admission_plugins.matching.versions import Form, Versions
@@ -94,18 +94,21 @@ class PolicyPlugin(Plugin):
     """Resource of the policies."""
     bindings_plural = ""
 
-    def __init__(self, server: Surroundings) -> None:
-        policies, bindings = server.objects(_GROUP, self.plural), server.objects(_GROUP, self.bindings_plural)
-        self._policies: Final = Policies(policies, bindings, server.mapper)
-        self._namespaces: Final = server.objects("", "namespaces")
+    def __init__(self, dependencies: PluginDependencies) -> None:
+        policies, bindings = (
+            dependencies.objects(_GROUP, self.plural),
+            dependencies.objects(_GROUP, self.bindings_plural),
+        )
+        self._policies: Final = Policies(policies, bindings, dependencies.mapper)
+        self._namespaces: Final = dependencies.objects("", "namespaces")
         self._selecting: Final = Selecting(self._namespaces)
-        self._versions: Final = Versions(server.mapper)
-        self._params: Final = Params(server.objects, server.mapper)
-        self._authorizer: Final = server.authorizer
-        self._metrics: Final = server.policy_metrics
-        self._condition_metrics: Final = server.condition_metrics
-        policies.follow(self.work_changed)
-        bindings.follow(self.work_changed)
+        self._versions: Final = Versions(dependencies.mapper)
+        self._params: Final = Params(dependencies.objects, dependencies.mapper)
+        self._authorizer: Final = dependencies.authorizer
+        self._metrics: Final = dependencies.policy_metrics
+        self._condition_metrics: Final = dependencies.condition_metrics
+        policies.follow(self.notify_work_changed)
+        bindings.follow(self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         return not self._policies.are_none
@@ -115,7 +118,7 @@ class PolicyPlugin(Plugin):
         policies = self._policies
         if policies.is_behind:
             await policies.catch_up()
-            self.work_changed()
+            self.notify_work_changed()
         if policies.is_empty:
             return False
         action = attributes.action

@@ -91,7 +91,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
         self, attributes: Attributes, invocations: list[Invocation], refusals: list[tuple[str, str]]
     ) -> None:
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
+        kept: _Round = context.plugin_states.setdefault(self.name, _Round())
         if context.is_second and kept.last != await self._outline(attributes):
             kept.object_changed()
         try:
@@ -189,7 +189,7 @@ class _Mutating:
             inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
         if inputs.object != before:
             self._kept.object_changed()
-            self._context.wanted = True
+            self._context.is_requested = True
         if getattr(invocation.policy.spec, "reinvocation_policy", "") == "IfNeeded":
             self._kept.asked.add(key)
         return failures
@@ -222,7 +222,7 @@ class _Mutating:
         """Note a last change of the object, after all policies have been evaluated."""
         if self._is_dirty:
             self._kept.object_changed()
-            self._context.wanted = True
+            self._context.is_requested = True
 
 
 def _gvk(form: Form) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
@@ -111,7 +111,7 @@ class ResourceQuota(Plugin):
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
-        self._presence = Presence(quotas, self.work_changed)
+        self._presence = Presence(quotas, self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         if GroupResource(writes.group, writes.resource) in IGNORED:
@@ -367,17 +367,17 @@ def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
-def _make(server: Surroundings, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
-    claims = server.objects("resource.k8s.io", "resourceclaims")
-    classes = server.objects("resource.k8s.io", "deviceclasses")
+def _make(dependencies: PluginDependencies, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
+    claims = dependencies.objects("resource.k8s.io", "resourceclaims")
+    classes = dependencies.objects("resource.k8s.io", "deviceclasses")
     return ResourceQuota(
-        server.objects("", "resourcequotas"),
+        dependencies.objects("", "resourcequotas"),
         {
             GroupResource("", "pods"): PodEvaluator(),
             GroupResource("", "services"): ServiceEvaluator(),
             GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
             GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
-                classes, server.objects("", "pods"), claims
+                classes, dependencies.objects("", "pods"), claims
             ),
         },
         limited,

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.declaration import PluginDependencies
 from steersman.admission_plugins.matching.rules import Seen, is_exempt
 from steersman.admission_plugins.matching.selectors import Selecting
 from steersman.admission_plugins.matching.versions import Form, Versions
@@ -69,17 +69,17 @@ class WebhookPlugin(Plugin):
     plural = ""
     """Resource of the webhook configurations."""
 
-    def __init__(self, server: Surroundings, login: Callable[[str], Login]) -> None:
+    def __init__(self, dependencies: PluginDependencies, login: Callable[[str], Login]) -> None:
         """Create the plugin; `login` returns this server's credentials for a webhook's host ("name:port")."""
-        self._authorizer: Final = server.authorizer
-        self._condition_metrics: Final = server.condition_metrics
-        self._clients: Final = Clients(server.locate_service, login, server.itself, server.egress)
-        configurations = server.objects(_GROUP, self.plural)
-        self._configurations: Final = Configurations(configurations, server.mapper, self._settled)
-        configurations.follow(self.work_changed)
-        self._selecting: Final = Selecting(server.objects("", "namespaces"))
-        self._versions: Final = Versions(server.mapper)
-        self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)
+        self._authorizer: Final = dependencies.authorizer
+        self._condition_metrics: Final = dependencies.condition_metrics
+        self._clients: Final = Clients(dependencies.locate_service, login, dependencies.itself, dependencies.egress)
+        configurations = dependencies.objects(_GROUP, self.plural)
+        self._configurations: Final = Configurations(configurations, dependencies.mapper, self._settled)
+        configurations.follow(self.notify_work_changed)
+        self._selecting: Final = Selecting(dependencies.objects("", "namespaces"))
+        self._versions: Final = Versions(dependencies.mapper)
+        self._caller: Final = Caller(self._clients, dependencies.webhook_metrics, mutating=self.mutates)
 
     def close(self) -> None:
         self._clients.close()
@@ -90,7 +90,7 @@ class WebhookPlugin(Plugin):
     def _settled(self, clients: frozenset[ClientConfig]) -> None:
         """Keep only the clients of the configured webhooks, after the configurations have been read."""
         self._clients.keep(clients)
-        self.work_changed()
+        self.notify_work_changed()
 
     async def _about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
         """Return the webhooks whose rules match a request, each with the matched resource. Raises StatusError."""

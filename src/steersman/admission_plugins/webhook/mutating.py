@@ -76,7 +76,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if not about:
             return
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
+        kept: _Round = context.plugin_states.setdefault(self.name, _Round())
         if context.is_second and kept.last != await self._outline(attributes):
             kept.object_changed()
         try:
@@ -151,7 +151,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             is_changed = patched.is_changed or (not kept.is_patched and shown.is_change)
             if is_changed:
                 kept.object_changed()
-                context.wanted = True
+                context.is_requested = True
             kept.is_patched = True
         if hook.reinvoked:
             kept.asked.add(hook.uid)

@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.work.work_queue import WorkQueue
 
 _BASE_DELAY: Final = 0.2
@@ -21,10 +21,10 @@ class CertificateController(Controller[str]):
 
     account = "certificate-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.queue = WorkQueue(base_delay=_BASE_DELAY)
-        self.requests = self.informers.of(CERTIFICATE_SIGNING_REQUESTS)
+        self.requests = self.informers.for_resource(CERTIFICATE_SIGNING_REQUESTS)
         self.requests.on_change(self._changed)
 
     def _changed(self, old: CertificateSigningRequest | None, new: CertificateSigningRequest | None) -> None:

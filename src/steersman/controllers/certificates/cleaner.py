@@ -9,7 +9,7 @@ from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.client.errors import is_not_found
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
 from steersman.controllers.certificates.requests import APPROVED, DENIED, FAILED
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.values import times
@@ -32,9 +32,9 @@ class CSRCleaner(Controller[str]):
     account = "certificate-controller"
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._requests = self.informers.of(CERTIFICATE_SIGNING_REQUESTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._requests = self.informers.for_resource(CERTIFICATE_SIGNING_REQUESTS)
         self.queue.add("")
 
     async def sync(self, key: str) -> None:

@@ -8,7 +8,7 @@ from steersman.controllers.authority import Authority, CannotSign
 from steersman.controllers.certificates.certificate_controller import CertificateController
 from steersman.controllers.certificates.requests import FAILED, Unfit, Unreadable, check, has_failed, is_approved, parse
 from steersman.controllers.certificates.signing import sign
-from steersman.controllers.controller import Settings, Surroundings
+from steersman.controllers.controller import ControllerDependencies, Settings
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.work.offloading import offload_if
@@ -20,9 +20,9 @@ class CSRSigner(CertificateController):
 
     name = "certificatesigningrequest-signing-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._authorities = given.settings.signers
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._authorities = dependencies.settings.signers
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:

@@ -12,10 +12,10 @@ from steersman.api.core.v1 import Pod, PodCondition
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.disruption.budgets import (
     Counted,
     desired_healthy,
@@ -60,19 +60,19 @@ class DisruptionController(Controller[Subject]):
     account = "disruption-controller"
     component = "controllermanager"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._scales = Scales(self.client, self.informers)
         self._selectors: dict[Key, Selector] = {}
         self._sizes: dict[Key, int] = {}
         """How many pods budgets had when they were looked at last."""
-        self._budgets = self.informers.of(POD_DISRUPTION_BUDGETS)
-        self._pods = self.informers.of(PODS)
+        self._budgets = self.informers.for_resource(POD_DISRUPTION_BUDGETS)
+        self._pods = self.informers.for_resource(PODS)
         self._budgets.on_change(self._budget_changed)
         self._pods.on_change(self._pod_changed)
 
     def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._selectors.pop(key, None)
             self._sizes.pop(key, None)
@@ -81,7 +81,7 @@ class DisruptionController(Controller[Subject]):
         self.queue.add(Subject(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         key = self._budget_of(pod)
         if key is not None:
             wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)

@@ -45,10 +45,10 @@ class Scales:
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._replication_controllers = informers.of(REPLICATION_CONTROLLERS)
-        self._replica_sets = informers.of(REPLICA_SETS)
-        self._deployments = informers.of(DEPLOYMENTS)
-        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._replication_controllers = informers.for_resource(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.for_resource(REPLICA_SETS)
+        self._deployments = informers.for_resource(DEPLOYMENTS)
+        self._stateful_sets = informers.for_resource(STATEFUL_SETS)
         self._served: BoundedCache[str, _Served] = BoundedCache(_MOST_KNOWN)
 
     async def of(self, owner: OwnerReference, namespace: str) -> Scale | None:
@@ -84,7 +84,7 @@ class Scales:
         version = owner.api_version.rpartition("/")[2]
         resource: APIResource[Any] = APIResource(group, version, plural, owner.kind, dict)
         try:
-            scale = await self._client.plain(resource.path(namespace, owner.name, "scale"))
+            scale = await self._client.get_plain(resource.path(namespace, owner.name, "scale"))
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -104,7 +104,7 @@ class Scales:
             return known
         said = None
         with ignoring(is_not_found):
-            said = await self._client.plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
+            said = await self._client.get_plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
         if said is None:
             return None
         resources = said.get("resources") or ()

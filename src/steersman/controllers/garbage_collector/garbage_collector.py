@@ -11,7 +11,8 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import ignoring, is_conflict, is_not_found
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.aggregated_servers import AggregatedServerLimit, AggregatedServers
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
     ORPHAN,
@@ -20,7 +21,6 @@ from steersman.controllers.garbage_collector.graph import (
     group_of,
     is_deleting_dependents,
 )
-from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedSet
@@ -47,19 +47,19 @@ class GarbageCollector(Controller[tuple[str, str]]):
     component = "garbage-collector-controller"
     workers = 20
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.graph = Graph(
             lambda uid: self.queue.add((_TO_DELETE, uid)),
             lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
         )
-        self._patience = Patience(OtherServers(self.informers), self.workers // 2)
+        self._patience = AggregatedServerLimit(AggregatedServers(self.informers), self.workers // 2)
         self._absent: BoundedSet[_Identity] = BoundedSet(_MOST_ABSENT)
         self._changes: deque[Iterator[None]] = deque()
         """What has not reached the graph yet, as an object with many owners is on its way into it."""
         self._come = asyncio.Event()
-        self._monitors = given.monitors
+        self._monitors = dependencies.monitors
         self._monitors.on_change(self._changed)
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """The metadata of an object as it is now, None if it is gone or another one."""
-        async with self._patience.of(resource, namespace):
+        async with self._patience.request(resource, namespace):
             found = await self.client.find(resource, name, namespace)
         return None if found is None or found.metadata.uid != uid else found.metadata
 
@@ -208,7 +208,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
         options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
         try:
-            async with self._patience.of(node.resource, node.namespace):
+            async with self._patience.request(node.resource, node.namespace):
                 await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
@@ -262,7 +262,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
         with ignoring(is_not_found):
-            async with self._patience.of(node.resource, node.namespace):
+            async with self._patience.request(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
 
 

@@ -10,9 +10,9 @@ from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import JOBS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.backoff import Failures
 from steersman.controllers.job.pods import JobPods
 from steersman.controllers.job.policies import judge, met
@@ -68,16 +68,16 @@ class JobController(Controller[Key | OrphanPod]):
     name = "job-controller"
     account = "job-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.queue = WorkQueue(base_delay=_BASE_DELAY, max_delay=_MAX_DELAY)
-        self._period = given.settings.job_sync_period
+        self._period = dependencies.settings.job_sync_period
         self._pods_of_jobs = JobPods(self.client, PodControl(self.client, self.recorder, JOBS), self._later)
         self._tracker = Tracker(self._pods_of_jobs, self._write)
         self._failures: dict[Key, Failures] = {}
         self._written: OwnWrites[Key] = OwnWrites()
-        self._jobs = self.informers.of(JOBS)
-        self._pods = self.informers.of(PODS)
+        self._jobs = self.informers.for_resource(JOBS)
+        self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._pods)
         self._jobs.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
@@ -86,7 +86,7 @@ class JobController(Controller[Key | OrphanPod]):
         self.queue.add_after(key, max(seconds, self._period))
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        job = either(old, new)
+        job = new_or_old(old, new)
         key = key_of(job)
         if new is None:
             self._forget(key)
@@ -113,7 +113,7 @@ class JobController(Controller[Key | OrphanPod]):
             self.queue.add(OrphanPod(pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         if new is None or new.metadata.deletion_timestamp:
             self._pod_goes(pod, is_gone=new is None)
             return

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 from steersman.api.core.v1 import Namespace, NamespaceSpec, Pod
 from steersman.api.meta.v1 import DeleteOptions, PartialObjectMetadata
-from steersman.client.discovery import Discovered, Served, preferred_resources
+from steersman.client.discovery import DiscoveredResource, DiscoveryResult, preferred_resources
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import NAMESPACES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.aggregated_servers import AggregatedServerLimit, AggregatedServers
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.namespaces.findings import Findings, Left
-from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -38,15 +38,15 @@ class NamespaceController(Controller[str]):
     workers = 10
     longest_retry_delay = 60
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._grace = given.settings.namespace_deletion_grace
-        self._namespaces = self.informers.of(NAMESPACES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._grace = dependencies.settings.namespace_deletion_grace
+        self._namespaces = self.informers.for_resource(NAMESPACES)
         self._namespaces.on_change(self._changed)
-        self._pods = self.informers.of(PODS)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.on_change(self._pod_changed)
-        self._others = OtherServers(self.informers)
-        self._patience = Patience(self._others, self.workers // 2)
+        self._others = AggregatedServers(self.informers)
+        self._patience = AggregatedServerLimit(self._others, self.workers // 2)
         self._pauses: dict[str, Retries] = {}
 
     def _changed(self, _: Namespace | None, new: Namespace | None) -> None:
@@ -93,7 +93,7 @@ class NamespaceController(Controller[str]):
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
-        rest.sort(key=lambda each: self._others.answer(each.resource))  # what may have to be waited for comes last
+        rest.sort(key=lambda each: self._others.serve(each.resource))  # what may have to be waited for comes last
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:
@@ -103,13 +103,13 @@ class NamespaceController(Controller[str]):
                 break  # pods may need what is around them until they have ended
         return found
 
-    async def _discovered(self, found: Findings) -> Discovered:
+    async def _discovered(self, found: Findings) -> DiscoveryResult:
         try:
             discovered = await preferred_resources(self.client)
         except StatusError as error:
             found.discovery = str(error)
             found.errors.append(error)
-            return Discovered(())
+            return DiscoveryResult(())
         if discovered.failed:
             stale = ", ".join(f"{each}: stale GroupVersion discovery: {each}" for each in discovered.failed)
             found.discovery = (
@@ -119,7 +119,7 @@ class NamespaceController(Controller[str]):
             found.errors.append(StatusError(503, "ServiceUnavailable", found.discovery))
         return discovered
 
-    async def _delete_all(self, each: Served, namespace: Namespace, found: Findings) -> int:
+    async def _delete_all(self, each: DiscoveredResource, namespace: Namespace, found: Findings) -> int:
         """Deletes the objects of a resource, and looks what is left. The code of the error that kept it from that, or
         200."""
         resource, name = each.resource, namespace.metadata.name
@@ -127,7 +127,7 @@ class NamespaceController(Controller[str]):
         try:
             if (left := await self._left(each, name)).number:
                 if "deletecollection" in each.verbs:
-                    async with self._patience.of(resource, name):
+                    async with self._patience.request(resource, name):
                         await self.client.delete_collection(resource, name, options=_BACKGROUND)
                 else:
                     await self._delete_each(each, name)
@@ -140,19 +140,19 @@ class NamespaceController(Controller[str]):
             found.remain(resource, name, left, estimate)
         return 200
 
-    async def _left(self, each: Served, namespace: str) -> Left:
+    async def _left(self, each: DiscoveredResource, namespace: str) -> Left:
         left = Left()
         async for obj in self._objects(each, namespace):
             left.number += 1
             left.finalizers.update(obj.metadata.finalizers)
         return left
 
-    async def _objects(self, each: Served, namespace: str) -> AsyncIterator[PartialObjectMetadata]:
+    async def _objects(self, each: DiscoveredResource, namespace: str) -> AsyncIterator[PartialObjectMetadata]:
         if "list" not in each.verbs:
             return
         token = ""
         for _ in range(_MOST_PAGES):
-            async with self._patience.of(each.resource, namespace):
+            async with self._patience.request(each.resource, namespace):
                 page = await self.client.list(each.resource, namespace, limit=_PAGE, continue_token=token)
             for obj in page.items:
                 yield obj
@@ -160,10 +160,10 @@ class NamespaceController(Controller[str]):
             if not token:
                 return
 
-    async def _delete_each(self, each: Served, namespace: str) -> None:
+    async def _delete_each(self, each: DiscoveredResource, namespace: str) -> None:
         async for obj in self._objects(each, namespace):
             try:
-                async with self._patience.of(each.resource, namespace):
+                async with self._patience.request(each.resource, namespace):
                     await self.client.delete(each.resource, obj.metadata.name, namespace, _BACKGROUND)
             except StatusError as error:
                 if error.code not in (404, 405):
@@ -172,7 +172,7 @@ class NamespaceController(Controller[str]):
     async def _longest_grace(self, namespace: Namespace) -> int:
         """Seconds that pods may take to end; 0 once they should have."""
         longest = 0
-        async for pod in self.client.each(PODS, namespace.metadata.name, page=_PODS_AT_ONCE):
+        async for pod in self.client.iterate(PODS, namespace.metadata.name, page=_PODS_AT_ONCE):
             if not is_terminal(pod):
                 longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
         deleted = times.unix(namespace.metadata.deletion_timestamp or times.now())

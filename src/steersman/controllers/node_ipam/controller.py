@@ -11,7 +11,7 @@ from steersman.api.core.v1 import Node, ObjectReference
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.resources import NODES
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.node_ipam.cidr_set import CIDRSet, Network, NoBlockLeft, OutOfRange
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
@@ -29,15 +29,15 @@ class NodeIPAMController(Controller[str]):
     component = "cidrAllocator"
     workers = 30
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        settings = given.settings
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        settings = dependencies.settings
         self._sets = [CIDRSet(each.network, each.node_size) for each in settings.cluster_cidrs]
         for service_range in settings.service_cidrs:
             for each in self._sets:
                 if each.overlaps(service_range):
                     each.occupy(service_range)
-        self._nodes = self.informers.of(NODES)
+        self._nodes = self.informers.for_resource(NODES)
         self._given: dict[str, Sequence[Network]] = {}
         """Blocks by uids of nodes that were given them, and are not known to have them yet."""
 

@@ -13,7 +13,7 @@ from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import RESOURCE_QUOTAS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.resource_quota.counted import Counted, counted
 from steersman.controllers.resource_quota.sums import ZERO
 from steersman.machinery.built_in.pod_resources import Amounts
@@ -45,9 +45,9 @@ class ResourceQuotaController(Controller[Key]):
     name = "resourcequota-controller"
     account = "resourcequota-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._quotas = self.informers.of(RESOURCE_QUOTAS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._quotas = self.informers.for_resource(RESOURCE_QUOTAS)
         self._quotas.on_change(self._quota_changed)
         self._pauses: dict[Key, float] = {}
         self._settling: dict[Key, asyncio.TimerHandle] = {}
@@ -56,7 +56,7 @@ class ResourceQuotaController(Controller[Key]):
         for each in counted(self.informers):
             self._counted[each.measure.resource] = each
             self._follow(each)
-        self._monitors = given.monitors
+        self._monitors = dependencies.monitors
         self._monitors.on_change(self._object_changed)
         self._monitors.on_resource(self._resource_added)
 
@@ -64,7 +64,7 @@ class ResourceQuotaController(Controller[Key]):
         self._monitors.start()
         with suppress(TimeoutError):  # another server may be silent: what it serves is not known then
             async with asyncio.timeout(_PATIENCE):
-                await self._monitors.synced()
+                await self._monitors.wait_until_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(Periodic("resync of quotas", self._resync, RESYNC).run(), name="resync of quotas")
             group.create_task(super().run(), name=self.name)

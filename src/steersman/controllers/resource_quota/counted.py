@@ -64,13 +64,17 @@ class Counted(Struct, Generic[O], frozen=True):
 
 def counted(informers: Informers) -> tuple[Counted[Any], ...]:
     """Everything of which more counts than its number, and quotas: one that is known counts itself."""
-    pods, claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
+    pods, claims = informers.for_resource(PODS), informers.for_resource(RESOURCE_CLAIMS)
     return (
         Counted.by_itself(PodMeasure(), pods, _pod_gives_back),
-        Counted.by_itself(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
-        Counted.by_itself(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
-        Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
-        Counted.by_itself(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
+        Counted.by_itself(ServiceMeasure(), informers.for_resource(SERVICES), _service_gives_back),
+        Counted.by_itself(
+            VolumeClaimMeasure(), informers.for_resource(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back
+        ),
+        Counted(_ClaimMeasure(informers.for_resource(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
+        Counted.by_itself(
+            counting(RESOURCE_QUOTAS.group_resource), informers.for_resource(RESOURCE_QUOTAS), lambda *_: False
+        ),
     )
 
 

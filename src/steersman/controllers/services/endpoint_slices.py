@@ -12,7 +12,7 @@ from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
@@ -119,13 +119,13 @@ class EndpointSliceController(PodsOfServicesController[_State]):
     component = "endpoint-slice-controller"
     retry_delay = 1.0
 
-    def __init__(self, given: Surroundings) -> None:
-        self._nodes = given.informers.of(NODES)
-        self._slices = given.informers.of(ENDPOINT_SLICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self._nodes = dependencies.informers.for_resource(NODES)
+        self._slices = dependencies.informers.for_resource(ENDPOINT_SLICES)
         self._slices.add_index(MANAGER, _services_of)
         self._zones = ZoneShares()
         self._zones_are_known = False
-        super().__init__(given)
+        super().__init__(dependencies)
         self.pods.add_index(BY_NODE, by_node)
         self._nodes.on_change(self._node_changed)
         self._slices.on_change(self._slice_changed)

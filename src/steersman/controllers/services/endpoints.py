@@ -14,7 +14,7 @@ from steersman.client.errors import ignoring, is_namespace_terminating, is_not_f
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINTS
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import first_family, has_cluster_ip, pod_addresses
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import Ports, ports_of_pod
@@ -101,9 +101,9 @@ class EndpointsController(PodsOfServicesController[_State]):
     name = "endpoints-controller"
     account = "endpoint-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        self._endpoints = given.informers.of(ENDPOINTS)
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self._endpoints = dependencies.informers.for_resource(ENDPOINTS)
+        super().__init__(dependencies)
         self._endpoints.on_change(self._endpoints_changed)
 
     def new_state(self, service: Service) -> _State:

@@ -10,9 +10,9 @@ from steersman.api.core.v1 import LoadBalancerIngress, Node, Service
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import NODES, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
@@ -83,15 +83,15 @@ class LoadBalancerController(Controller[Key]):
     account = "service-controller"
     retry_delay = 5.0
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._addresses = {family: Addresses(network) for family, network in RANGES.items()}
         self._balanced: dict[Key, str] = {}
         """Services that have addresses, with their uids."""
         self._hosts: frozenset[str] | None = None
         """Nodes that load balancers lead to, as it was said last."""
-        self._services = self.informers.of(SERVICES)
-        self._nodes = self.informers.of(NODES)
+        self._services = self.informers.for_resource(SERVICES)
+        self._nodes = self.informers.for_resource(NODES)
         self._services.on_change(self._service_changed)
         self._nodes.on_change(self._node_changed)
 
@@ -101,7 +101,7 @@ class LoadBalancerController(Controller[Key]):
                 for family in self._addresses.values():
                     family.keep(new.metadata.uid, each.ip)
         if new is None or old is None:
-            one = either(old, new)
+            one = new_or_old(old, new)
             if new is None or wants_load_balancer(new) or needs_cleanup(new):
                 self.queue.add(key_of(one))
         elif needs_cleanup(new) or _needs_update(old, new):

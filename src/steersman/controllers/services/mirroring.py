@@ -17,7 +17,7 @@ from steersman.client.errors import ignoring, is_namespace_terminating, is_not_f
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
 from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME, services_of_slice
@@ -80,11 +80,11 @@ class EndpointSliceMirroringController(Controller[Key]):
     component = "endpoint-slice-mirroring-controller"
     retry_delay = 1.0
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._endpoints = self.informers.of(ENDPOINTS)
-        self._slices = self.informers.of(ENDPOINT_SLICES)
-        self._services = self.informers.of(SERVICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._endpoints = self.informers.for_resource(ENDPOINTS)
+        self._slices = self.informers.for_resource(ENDPOINT_SLICES)
+        self._services = self.informers.for_resource(SERVICES)
         self._own: OwnWrites[Key] = OwnWrites()
         """Of slices, by their names."""
         self._unseen: dict[Key, set[str]] = {}

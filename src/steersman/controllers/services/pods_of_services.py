@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
 from steersman.work.yielding import Turn
@@ -46,11 +46,11 @@ S = TypeVar("S", bound=PodsOfService)
 class PodsOfServicesController(Controller[Key], Generic[S]):
     """A key is namespace and name of a Service. What is made of its pods is said by classes below."""
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.states: dict[Key, S] = {}
-        self.services = self.informers.of(SERVICES)
-        self.pods = self.informers.of(PODS)
+        self.services = self.informers.for_resource(SERVICES)
+        self.pods = self.informers.for_resource(PODS)
         add_selector_index(self.services)
         self.services.on_change(self._service_changed)
         self.pods.on_change(self._pod_changed)
@@ -68,10 +68,10 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
         """Writes what follows from the pods of a Service."""
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        self.queue.add(key_of(either(old, new)))
+        self.queue.add(key_of(new_or_old(old, new)))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         for key in concerned(self.services, old, new):
             self.look_again(key, one.metadata.name)
 

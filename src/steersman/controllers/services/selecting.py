@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.client.informer import Informer, Key, either, key_of
+from steersman.client.informer import Informer, Key, key_of, new_or_old
 from steersman.machinery.built_in.pod_state import is_ready, is_terminal
 
 _BY_LABEL: Final = "a label of the selector"
@@ -38,7 +38,7 @@ def selects(service: Service, labels: Mapping[str, str]) -> bool:
 def concerned(services: Informer[Service], old: Pod | None, new: Pod | None) -> set[Key]:
     """The Services that a change of a pod concerns."""
     if old is None or new is None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         return set(services_of(services, one.metadata.namespace, one.metadata.labels))
     changed, moved = _has_changed(old, new), _may_have_moved(old, new)
     if not changed and not moved:

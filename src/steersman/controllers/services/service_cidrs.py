@@ -10,9 +10,9 @@ from steersman.api.networking.v1 import IPAddress, ServiceCIDR
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.work.yielding import Turn
@@ -36,17 +36,17 @@ class ServiceCIDRController(Controller[str]):
     account = "service-cidrs-controller"
     component = "service-cidr-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._ranges = self.informers.of(SERVICE_CIDRS)
-        self._addresses = self.informers.of(IP_ADDRESSES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._ranges = self.informers.for_resource(SERVICE_CIDRS)
+        self._addresses = self.informers.for_resource(IP_ADDRESSES)
         self._going: set[str] = set()
         """Names of ranges that are being deleted: what else changes may let them go."""
         self._ranges.on_change(self._range_changed)
         self._addresses.on_change(self._address_changed)
 
     def _range_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         name = one.metadata.name
         self.queue.add(name)
         if new is not None and new.metadata.deletion_timestamp:

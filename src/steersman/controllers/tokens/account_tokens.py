@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignoring, is_conflict, is_not_found
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
 
 _CA: Final = "ca.crt"
@@ -45,13 +45,13 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
     name = "serviceaccount-token-controller"
     account = ""
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        assert given.settings.sign_token is not None
-        self._sign = given.settings.sign_token
-        self._root_ca = given.settings.root_ca.encode()
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        assert dependencies.settings.sign_token is not None
+        self._sign = dependencies.settings.sign_token
+        self._root_ca = dependencies.settings.root_ca.encode()
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
         self._secrets.add_index(_BY_ACCOUNT, lambda secret: [secret.metadata.annotations.get(ACCOUNT_NAME, "")])
         self._accounts.on_change(self._account_changed)
         self._secrets.on_change(self._secret_changed)
@@ -66,7 +66,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
 
     def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
-        secret = either(old, new)
+        secret = new_or_old(old, new)
         metadata = secret.metadata
         name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
         if name:

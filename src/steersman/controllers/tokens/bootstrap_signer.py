@@ -11,7 +11,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ConfigMap
 from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, SECRETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, signing_token
 from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE
 from steersman.machinery.codec.serializer import deep_copy, encode
@@ -31,10 +31,10 @@ class BootstrapSigner(Controller[str]):
     on_by_default = False
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
-        self._infos = self.informers.of(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._infos = self.informers.for_resource(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
         self._secrets.on_change(self._changed)
         self._infos.on_change(self._changed)
 

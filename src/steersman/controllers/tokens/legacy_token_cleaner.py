@@ -13,7 +13,7 @@ from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.built_in.token_secrets import (
     ACCOUNT_NAME,
@@ -39,12 +39,12 @@ class LegacyTokenCleaner(Controller[str]):
     account = "legacy-service-account-token-cleaner"
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._period = given.settings.legacy_token_clean_up_period
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._period = dependencies.settings.legacy_token_clean_up_period
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._pods = self.informers.for_resource(PODS)
         self.queue.add("")
 
     async def sync(self, key: str) -> None:

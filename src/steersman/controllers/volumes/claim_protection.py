@@ -8,7 +8,7 @@ from steersman.api.core.v1 import PersistentVolumeClaim, Pod
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
 from steersman.machinery.built_in.volumes import (
@@ -26,10 +26,10 @@ class ClaimProtection(Controller[str]):
     name = "persistentvolumeclaim-protection-controller"
     account = "pvc-protection-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._waiting: dict[str, dict[str, None]] = {}
         """Names of claims to be looked at, by namespace."""
@@ -63,7 +63,7 @@ class ClaimProtection(Controller[str]):
                     await self.client.update(PERSISTENT_VOLUME_CLAIMS, with_finalizer(claim, CLAIM_PROTECTION))
                 elif claim is not None and self._seems_unused(claim):
                     if pods is None:
-                        pods = [pod async for pod in self.client.each(PODS, key)]
+                        pods = [pod async for pod in self.client.iterate(PODS, key)]
                     if not _is_used(claim, pods):
                         await self._let_go(claim)
                 del names[name]

@@ -7,7 +7,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.built_in.volumes import claim_name, is_made_for
@@ -22,10 +22,10 @@ class EphemeralVolumes(Controller[Key]):
     account = "ephemeral-volume-controller"
     component = "ephemeral_volume"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         add_claim_index(self._pods)
         self._pods.on_change(self._pod_changed)
         self._claims.on_change(self._claim_changed)

@@ -6,7 +6,7 @@ from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, storage_of
 from steersman.machinery.values.quantity import Quantity, parse
 from steersman.work.work_queue import TryLater
@@ -20,9 +20,9 @@ class VolumeExpander(Controller[Key]):
     component = "volume_expand"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         self._claims.on_change(self._changed)
 
     def _changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:

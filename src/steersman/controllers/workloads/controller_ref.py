@@ -11,7 +11,7 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
-from steersman.client.informer import Informer, either
+from steersman.client.informer import Informer, new_or_old
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
@@ -73,7 +73,7 @@ def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -
 def owners_of_change(owners: Informer[O], old: Object | None, new: Object | None) -> tuple[O | None, O | None]:
     """Return the controller that a changed object has lost (None if it has not changed), and its controller now."""
     before, after = (None if each is None else controller_of(each) for each in (old, new))
-    namespace = either(old, new).metadata.namespace
+    namespace = new_or_old(old, new).metadata.namespace
     former = None if before == after else resolve(owners, namespace, before)
     return former, resolve(owners, namespace, after)
 

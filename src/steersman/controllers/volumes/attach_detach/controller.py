@@ -14,7 +14,7 @@ from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import NODES, PODS, VOLUME_ATTACHMENTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.attach_detach.wanted import World, attachment_name, may_be_shared, volume_of
 from steersman.machinery.built_in.csi import is_csi_name, unique_name
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
@@ -50,8 +50,8 @@ class AttachDetach(Controller[Key]):
     account = "attachdetach-controller"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._world = world = World(self.informers)
         world.pods.add_index(BY_NODE, by_node)
         self._names: dict[str, str] = {}

@@ -30,12 +30,12 @@ class World:
     """What is known of pods, claims, volumes, nodes and attachments."""
 
     def __init__(self, informers: Informers) -> None:
-        self.pods: Final[Informer[Pod]] = informers.of(PODS)
-        self.claims: Final[Informer[PersistentVolumeClaim]] = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self.volumes: Final[Informer[PersistentVolume]] = informers.of(PERSISTENT_VOLUMES)
-        self.nodes: Final[Informer[Node]] = informers.of(NODES)
-        self.drivers: Final[Informer[CSIDriver]] = informers.of(CSI_DRIVERS)
-        self.attachments: Final[Informer[VolumeAttachment]] = informers.of(VOLUME_ATTACHMENTS)
+        self.pods: Final[Informer[Pod]] = informers.for_resource(PODS)
+        self.claims: Final[Informer[PersistentVolumeClaim]] = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self.volumes: Final[Informer[PersistentVolume]] = informers.for_resource(PERSISTENT_VOLUMES)
+        self.nodes: Final[Informer[Node]] = informers.for_resource(NODES)
+        self.drivers: Final[Informer[CSIDriver]] = informers.for_resource(CSI_DRIVERS)
+        self.attachments: Final[Informer[VolumeAttachment]] = informers.for_resource(VOLUME_ATTACHMENTS)
         add_claim_index(self.pods)
         self.attachments.add_index(_BY_VOLUME, lambda each: (volume_of(each),))
         self.attachments.add_index(_BY_NODE, lambda each: (each.spec.node_name,))

@@ -13,7 +13,7 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.client.events import reference
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.binder.claims import ClaimSync
 from steersman.controllers.volumes.binder.known import Known
 from steersman.controllers.volumes.binder.plugins import migrate
@@ -45,12 +45,12 @@ class PersistentVolumeBinder(Controller[Key]):
     account = "persistent-volume-binder"
     component = "persistentvolume-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._classes = self.informers.of(STORAGE_CLASSES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
+        self._classes = self.informers.for_resource(STORAGE_CLASSES)
+        self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._claims.add_index(_WAITING, _waiting)
         self._claims.add_index(_UNSETTLED, _unbound)

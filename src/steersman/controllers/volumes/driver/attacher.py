@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.storage.v1 import VolumeAttachment
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import VOLUME_ATTACHMENTS
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 
@@ -22,9 +22,9 @@ class Attacher(DriverComponent[str]):
 
     name = "volume-driver-attacher"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._attachments = self.informers.of(VOLUME_ATTACHMENTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._attachments = self.informers.for_resource(VOLUME_ATTACHMENTS)
         self._attachments.on_change(self._changed)
 
     def _changed(self, _: VolumeAttachment | None, new: VolumeAttachment | None) -> None:

@@ -12,7 +12,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.events import reference
 from steersman.client.informer import Key
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.driver.objects import DRIVER
 
 K = TypeVar("K", bound=Hashable)
@@ -30,10 +30,10 @@ class DriverComponent(Controller[K]):
 class ClaimComponent(DriverComponent[Key]):
     """A controller of claims that are bound to volumes of the driver. A key is namespace and name of a claim."""
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self.claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self.volumes = self.informers.of(PERSISTENT_VOLUMES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self.claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self.volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
 
     async def sync(self, key: Key) -> None:
         claim = self.claims.get(*key)

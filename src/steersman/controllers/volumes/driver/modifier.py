@@ -15,7 +15,7 @@ from steersman.api.core.v1 import (
 from steersman.api.storage.v1 import VolumeAttributesClass
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import attributes_class_of
@@ -31,9 +31,9 @@ class Modifier(ClaimComponent):
 
     name = "volume-driver-modifier"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._classes = self.informers.of(VOLUME_ATTRIBUTES_CLASSES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._classes = self.informers.for_resource(VOLUME_ATTRIBUTES_CLASSES)
         self.claims.add_index(_WAITING, lambda each: (attributes_class_of(each),) if _is_to_change(each) else ())
         self.claims.on_change(self._claim_changed)
         self._classes.on_change(self._class_changed)

@@ -30,7 +30,7 @@ from steersman.client.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
 )
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.classes import storage_class_of
@@ -56,13 +56,13 @@ class Provisioner(DriverComponent[Key]):
 
     name = "volume-driver-provisioner"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._classes = self.informers.of(STORAGE_CLASSES)
-        self._nodes = self.informers.of(NODES)
-        self._attachments = self.informers.of(VOLUME_ATTACHMENTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
+        self._classes = self.informers.for_resource(STORAGE_CLASSES)
+        self._nodes = self.informers.for_resource(NODES)
+        self._attachments = self.informers.for_resource(VOLUME_ATTACHMENTS)
         self._attachments.add_index(_BY_VOLUME, lambda each: (each.spec.source.persistent_volume_name or "",))
         self._claims.on_change(self._claim_changed)
         self._volumes.on_change(self._volume_changed)

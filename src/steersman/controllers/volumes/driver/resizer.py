@@ -8,7 +8,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
 from steersman.machinery.values import times
@@ -24,8 +24,8 @@ class Resizer(ClaimComponent):
 
     name = "volume-driver-resizer"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.claims.on_change(self._changed)
 
     def _changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:

@@ -21,33 +21,33 @@ _MOST_SLOW: Final = 10_000
 """Most remembered pairs of a group version and a namespace; evicted pairs must prove slow again."""
 
 
-class KeepsWaiting(StatusError):
+class ServerNotResponding(StatusError):
     """A server does not respond, and no more requests may wait for it: the key is to be retried."""
 
     def __init__(self, api_version: str) -> None:
-        super().__init__(504, "Timeout", f"{api_version} does not answer, and others wait for it")
+        super().__init__(504, "Timeout", f"{api_version} does not respond, and other requests wait for it already")
 
 
-class OtherServers:
+class AggregatedServers:
     """Group versions of aggregated API servers: APIServices that name a Service."""
 
     def __init__(self, informers: Informers) -> None:
-        self._services = informers.of(API_SERVICES)
+        self._services = informers.for_resource(API_SERVICES)
 
-    def answer(self, resource: APIResource[Any]) -> bool:
+    def serve(self, resource: APIResource[Any]) -> bool:
         """Return True if an aggregated server answers the requests for a resource."""
         service = self._services.get("", f"{resource.version}.{resource.group}")
         return service is not None and service.spec.service is not None
 
 
-class Patience:
+class AggregatedServerLimit:
     """Limits how many workers of a controller wait for slow aggregated servers.
 
     In each namespace a request may wait until it is late. The group version then counts as slow in this namespace until
     it responds in time. At most `most` requests to slow servers wait at the same time.
     """
 
-    def __init__(self, others: OtherServers, most: int) -> None:
+    def __init__(self, others: AggregatedServers, most: int) -> None:
         self._others = others
         self._most = most
         self._slow: BoundedCache[tuple[str, str], bool] = BoundedCache(_MOST_SLOW)
@@ -56,13 +56,13 @@ class Patience:
         """Number of requests that wait for slow servers."""
 
     @asynccontextmanager
-    async def of(self, resource: APIResource[Any], namespace: str) -> AsyncIterator[None]:
-        """Limit the time of one request. Raises KeepsWaiting if the limit is reached at the start or when the response
+    async def request(self, resource: APIResource[Any], namespace: str) -> AsyncIterator[None]:
+        """Limit the time of one request. Raises ServerNotResponding if the limit is reached at the start or when the response
         is late.
 
         Raises StatusError 504 if the server does not respond at all.
         """
-        if not self._others.answer(resource):
+        if not self._others.serve(resource):
             yield
             return
         api_version = resource.api_version
@@ -92,14 +92,14 @@ class Patience:
                         self._slow.keep(about, False)
         except TimeoutError:
             if counts:
-                raise StatusError(504, "Timeout", f"{api_version} did not answer in time") from None
-            raise KeepsWaiting(api_version) from None
+                raise StatusError(504, "Timeout", f"{api_version} did not respond in time") from None
+            raise ServerNotResponding(api_version) from None
         finally:
             self._waiting -= counts
 
     def _enter(self, api_version: str) -> None:
         if self._waiting >= self._most:
-            raise KeepsWaiting(api_version)
+            raise ServerNotResponding(api_version)
         self._waiting += 1
 
     def _remember(self, about: tuple[str, str]) -> None:
