@@ -1,4 +1,4 @@
-"""Signs what was approved, for Kubernetes' own signers (pkg/controller/certificates/signer)."""
+"""Controller that signs approved requests to Kubernetes' own signers (pkg/controller/certificates/signer)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.work.work_queue import TryLater
 
 
 class CSRSigner(CertificateController):
-    """Each signer has an authority; those that are given none are left to others."""
+    """Signs requests to the signers that have an authority in the settings, and ignores all others."""
 
     name = "certificatesigningrequest-signing-controller"
 
@@ -55,7 +55,7 @@ class CSRSigner(CertificateController):
 
 
 def _signed(authority: Authority, request: CertificateSigningRequest) -> bytes:
-    """The certificate. Raises Unfit, Unreadable, CannotSign."""
+    """Return the certificate in PEM. Raises Unfit, Unreadable, CannotSign."""
     spec = request.spec
     asked = parse(spec.request)
     check(asked, spec.usages, spec.signer_name)

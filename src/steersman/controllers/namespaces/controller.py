@@ -1,4 +1,4 @@
-"""Namespaces that are being deleted: what is in them goes, then they."""
+"""Controller of terminating namespaces: it deletes their content, then the namespaces themselves."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ from steersman.work.backoff import Backoff, Retries
 FINALIZER = "kubernetes"
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
 _PODS_AT_ONCE = 100
-"""Read in one piece: some milliseconds' work."""
+"""Pods of one page: decoding them takes some milliseconds."""
 _PAGE = 500
 _MOST_PAGES = 200
-"""Of one resource that are looked at at a time: a server behind this one may never come to an end."""
+"""Most pages of one resource in one reconciliation. A faulty aggregated server may never send the last page."""
 _FIRST_PAUSE = 0.1
-"""Seconds after which a namespace is looked at again in which something was left; they double until they are what
-upstream waits, which is half of what is estimated."""
+"""Seconds before the first retry for a namespace with remaining content.
+
+The pause doubles up to upstream's pause, which is half of the estimated time.
+"""
 
 
 class NamespaceController(Controller[str]):
-    """A key is a namespace's name. Its pods go first; it goes when nothing is left in it."""
+    """Deletes terminating namespaces: pods first, then other content, then the namespace. A key is the name of a
+    namespace.
+    """
 
     name = "namespace-controller"
     account = "namespace-controller"
@@ -54,7 +58,7 @@ class NamespaceController(Controller[str]):
             self.queue.add_after(new.metadata.name, self._grace)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """The rest of a namespace follows its last pod at once."""
+        """Queue a terminating namespace at once when its last pod is gone."""
         if new is None and old is not None and not self._pods.list(old.metadata.namespace):
             namespace = self._namespaces.get("", old.metadata.namespace)
             if namespace is not None and namespace.metadata.deletion_timestamp:
@@ -93,14 +97,14 @@ class NamespaceController(Controller[str]):
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
-        rest.sort(key=lambda each: self._others.serve(each.resource))  # what may have to be waited for comes last
+        rest.sort(key=lambda each: self._others.serve(each.resource))  # aggregated servers may be slow: they come last
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:
                 if each.resource.api_version not in silent and await self._delete_all(each, namespace, found) == 504:
                     silent.add(each.resource.api_version)
             if found.remaining:
-                break  # pods may need what is around them until they have ended
+                break  # pods may need other objects of the namespace until they have ended
         return found
 
     async def _discovered(self, found: Findings) -> DiscoveryResult:
@@ -120,8 +124,9 @@ class NamespaceController(Controller[str]):
         return discovered
 
     async def _delete_all(self, each: DiscoveredResource, namespace: Namespace, found: Findings) -> int:
-        """Deletes the objects of a resource, and looks what is left. The code of the error that kept it from that, or
-        200."""
+        """Delete the objects of a resource, and record in `found` what remains. Return the error code, 200 if all went
+        well.
+        """
         resource, name = each.resource, namespace.metadata.name
         estimate = await self._longest_grace(namespace) if resource == PODS.metadata_only else 0
         try:
@@ -170,7 +175,9 @@ class NamespaceController(Controller[str]):
                     raise
 
     async def _longest_grace(self, namespace: Namespace) -> int:
-        """Seconds that pods may take to end; 0 once they should have."""
+        """Return the longest grace period of the pods in seconds, 0 once that time has passed since the namespace's
+        deletion.
+        """
         longest = 0
         async for pod in self.client.iterate(PODS, namespace.metadata.name, page=_PODS_AT_ONCE):
             if not is_terminal(pod):
@@ -179,7 +186,7 @@ class NamespaceController(Controller[str]):
         return longest if times.unix(times.now()) - deleted < longest else 0
 
     async def _tell(self, namespace: Namespace, found: Findings) -> None:
-        """Write the conditions, if they have changed."""
+        """Update the conditions if they have changed."""
         changed = deep_copy(namespace)
         changed.status.conditions = found.changed(namespace.status.conditions)
         if changed.status.conditions != namespace.status.conditions:

@@ -1,5 +1,8 @@
-"""Signs what the ConfigMap `cluster-info` tells those who join, by each bootstrap token: they know by theirs that it is
-true (pkg/controller/bootstrap/bootstrapsigner.go)."""
+"""Controller that signs the ConfigMap `cluster-info` with each bootstrap token
+(pkg/controller/bootstrap/bootstrapsigner.go).
+
+A joining node verifies the ConfigMap by the signature of its own token.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _PREFIX: Final = "jws-kubeconfig-"
 
 
 class BootstrapSigner(Controller[str]):
-    """There is one key: the ConfigMap."""
+    """Signs the ConfigMap, for which there is a single key."""
 
     name = "bootstrap-signer-controller"
     account = "bootstrap-signer"
@@ -52,7 +55,7 @@ class BootstrapSigner(Controller[str]):
             await self.client.update(CONFIG_MAPS, changed)
 
     def _signed(self, info: ConfigMap) -> dict[str, str] | None:
-        """What the ConfigMap is to hold; None if it tells nothing."""
+        """Return the ConfigMap's data with current signatures; None if it has no kubeconfig."""
         content = info.data.get(_KUBECONFIG)
         if content is None:
             return None
@@ -66,7 +69,7 @@ class BootstrapSigner(Controller[str]):
 
 
 def detached_signature(content: str, token_id: str, token: str) -> str:
-    """A JWS without its content (RFC 7515, appendix F), by HMAC with SHA-256 and a token as the key."""
+    """Return a JWS without its content (RFC 7515, appendix F), signed by HMAC-SHA-256 with the token as key."""
     header = _base64url(encode({"alg": "HS256", "kid": token_id}))
     signed = f"{header}.{_base64url(content.encode())}"
     key = token.encode("utf-8", "surrogateescape")

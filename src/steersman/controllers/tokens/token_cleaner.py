@@ -1,4 +1,4 @@
-"""Deletes bootstrap tokens whose time is over (pkg/controller/bootstrap/tokencleaner.go)."""
+"""Controller that deletes expired bootstrap tokens (pkg/controller/bootstrap/tokencleaner.go)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.machinery.values import times
 
 
 class TokenCleaner(Controller[Key]):
-    """A key is namespace and name of a secret."""
+    """Deletes expired bootstrap tokens. A key is the namespace and name of a secret."""
 
     name = "token-cleaner-controller"
     account = "token-cleaner"
