@@ -1,4 +1,4 @@
-"""VolumeAttributesClasses that are deleted stay while something names them (pkg/controller/volume/vacprotection)."""
+"""Controller that keeps deleted VolumeAttributesClasses while they are in use (pkg/controller/volume/vacprotection)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_CLASS: Final = "attributes class"
 
 
 class AttributesClassProtection(Controller[str]):
-    """A key is the name of a VolumeAttributesClass."""
+    """Adds and removes the protection finalizer. A key is the name of a VolumeAttributesClass."""
 
     name = "volumeattributesclass-protection-controller"
     account = "volumeattributesclass-protection-controller"
@@ -65,7 +65,7 @@ class AttributesClassProtection(Controller[str]):
 
 
 def _of_claim(claim: PersistentVolumeClaim) -> Iterable[str]:
-    """The classes that a claim wants, has, and is on the way to."""
+    """Return the requested, the current and the target class of a claim."""
     modifying = claim.status.modify_volume_status
     names = (
         attributes_class_of(claim),

@@ -1,4 +1,4 @@
-"""Claims that are deleted stay until no pod uses them (pkg/controller/volume/pvcprotection)."""
+"""Controller that keeps deleted claims while pods use them (pkg/controller/volume/pvcprotection)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from steersman.machinery.built_in.volumes import (
 
 
 class ClaimProtection(Controller[str]):
-    """A key is a namespace: before claims go, its pods are asked for once for all of them."""
+    """Adds and removes the protection finalizer. A key is the name of a namespace.
+
+    Before finalizers are removed, the pods of the namespace are listed once for all its claims.
+    """
 
     name = "persistentvolumeclaim-protection-controller"
     account = "pvc-protection-controller"
@@ -32,7 +35,7 @@ class ClaimProtection(Controller[str]):
         self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._waiting: dict[str, dict[str, None]] = {}
-        """Names of claims to be looked at, by namespace."""
+        """Names of the claims to process, by namespace."""
         self._claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -68,11 +71,11 @@ class ClaimProtection(Controller[str]):
                         await self._let_go(claim)
                 del names[name]
         finally:
-            if names:  # an error ended it
+            if names:  # after an error: keep the rest for the retry
                 self._waiting[key] = {**names, **self._waiting.get(key, {})}
 
     def _seems_unused(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a claim that is to go is used by no pod that is known."""
+        """Return True if a deleted claim is used by no pod of the informer."""
         return may_go(claim, CLAIM_PROTECTION) and not _is_used(claim, pods_of_claim(self._pods, key_of(claim)))
 
     async def _let_go(self, claim: PersistentVolumeClaim) -> None:
@@ -81,7 +84,7 @@ class ClaimProtection(Controller[str]):
 
 
 def _is_used(claim: PersistentVolumeClaim, pods: Iterable[Pod]) -> bool:
-    """Whether one of these pods has a node and uses a claim."""
+    """Return True if one of these pods has a node and uses the claim."""
     return any(pod.spec.node_name and _uses(pod, claim) for pod in pods)
 
 

@@ -1,4 +1,4 @@
-"""Makes the claims of pods' ephemeral volumes (pkg/controller/volume/ephemeral)."""
+"""Controller that creates the claims of pods' ephemeral volumes (pkg/controller/volume/ephemeral)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.work.work_queue import TryLater
 
 
 class EphemeralVolumes(Controller[Key]):
-    """A key is namespace and name of a pod."""
+    """Creates claims from pods' templates. A key is the namespace and name of a pod."""
 
     name = "ephemeral-volume-controller"
     account = "ephemeral-volume-controller"
@@ -58,7 +58,7 @@ class EphemeralVolumes(Controller[Key]):
                 raise
 
     async def _provide(self, pod: Pod, volume: Volume) -> None:
-        """Makes a claim unless it is there. Raises TryLater."""
+        """Create the claim of an ephemeral volume unless it exists. Raises TryLater."""
         namespace, name = pod.metadata.namespace, claim_name(pod, volume)
         claim = self._claims.get(namespace, name)
         if claim is not None:

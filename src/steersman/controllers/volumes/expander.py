@@ -1,4 +1,7 @@
-"""Tells of claims that are to be larger; whoever drives their volumes makes them so (pkg/controller/volume/expand)."""
+"""Controller of claims that request a larger volume (pkg/controller/volume/expand).
+
+It only records events: the volume's driver expands the volume.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from steersman.work.work_queue import TryLater
 
 
 class VolumeExpander(Controller[Key]):
-    """A key is namespace and name of a claim. No plugin that is left in kube-controller-manager can expand volumes."""
+    """Records events about expansions. A key is the namespace and name of a claim.
+
+    None of the plugins that are left in kube-controller-manager can expand volumes.
+    """
 
     name = "persistentvolume-expander-controller"
     account = "expand-controller"

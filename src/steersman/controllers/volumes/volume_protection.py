@@ -1,4 +1,4 @@
-"""Volumes that are deleted stay while they are bound (pkg/controller/volume/pvprotection)."""
+"""Controller that keeps deleted volumes while they are bound (pkg/controller/volume/pvprotection)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.machinery.built_in.volumes import VOLUME_PROTECTION
 
 
 class VolumeProtection(Controller[str]):
-    """A key is the name of a volume."""
+    """Adds and removes the protection finalizer. A key is the name of a volume."""
 
     name = "persistentvolume-protection-controller"
     account = "pv-protection-controller"

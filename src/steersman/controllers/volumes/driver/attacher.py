@@ -1,4 +1,4 @@
-"""Attaches volumes of the driver to nodes, in name only (what external-attacher does)."""
+"""Attacher of the driver: it marks volumes as attached to nodes (the task of external-attacher)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NODE_ID: Final = "csi.alpha.kubernetes.io/node-id"
 
 
 class Attacher(DriverComponent[str]):
-    """A key is the name of an attachment."""
+    """Attaches and detaches. A key is the name of a VolumeAttachment."""
 
     name = "volume-driver-attacher"
 

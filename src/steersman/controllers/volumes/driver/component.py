@@ -1,4 +1,4 @@
-"""The parts of the driver: their user, how they appear in events, and claims whose volumes are the driver's."""
+"""Base classes of the driver's controllers: their service account, and access to claims of the driver's volumes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ACCOUNT = "steersman-simulation"
 
 
 class DriverComponent(Controller[K]):
-    """A controller of the driver: it works for the simulation, not under an account of kube-controller-manager."""
+    """A controller of the driver. It uses the simulation's account, not an account of kube-controller-manager."""
 
     account = ACCOUNT
     component = DRIVER
 
 
 class ClaimComponent(DriverComponent[Key]):
-    """A controller of claims that are bound to volumes of the driver. A key is namespace and name of a claim."""
+    """A controller of claims that are bound to volumes of the driver. A key is the namespace and name of a claim."""
 
     def __init__(self, dependencies: ControllerDependencies) -> None:
         super().__init__(dependencies)
@@ -43,10 +43,10 @@ class ClaimComponent(DriverComponent[Key]):
 
     @abstractmethod
     async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """Make a claim and its volume as they should be. Raises what `sync` does."""
+        """Reconcile a claim and its volume. Raises StatusError, Unreachable, TryLater to be retried."""
 
     async def put_status(self, claim: PersistentVolumeClaim, **members: Any) -> PersistentVolumeClaim:
-        """Put members of the status of a claim. Raises StatusError, Unreachable."""
+        """Update members of a claim's status, and return the claim. Raises StatusError, Unreachable."""
         status = msgspec.structs.replace(claim.status, **members)
         return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
 

@@ -1,4 +1,4 @@
-"""Gives volumes of the driver the attributes of another class (what external-resizer does)."""
+"""Modifier of the driver: it gives volumes the requested attributes class (a task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAITING: Final = "claims by the class that they want"
 
 
 class Modifier(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Modifies volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-modifier"
 
@@ -80,7 +80,7 @@ class Modifier(ClaimComponent):
 
 
 def _is_to_change(claim: PersistentVolumeClaim) -> bool:
-    """Whether a bound claim wants another class than its volume has."""
+    """Return True if a bound claim requests another class than its volume has."""
     wanted = attributes_class_of(claim)
     return claim.status.phase == "Bound" and wanted not in ("", claim.status.current_volume_attributes_class_name or "")
 

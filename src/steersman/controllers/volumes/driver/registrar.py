@@ -1,4 +1,6 @@
-"""Says of each simulated node that the driver is there (what kubelets and node-driver-registrar do)."""
+"""Registrar of the driver: it registers the driver on each simulated node (the task of node-driver-registrar and
+kubelet).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 
 
 class Registrar(DriverComponent[str]):
-    """A key is the name of a node."""
+    """Creates CSINodes. A key is the name of a node."""
 
     name = "volume-driver-registrar"
 

@@ -1,4 +1,4 @@
-"""Makes volumes of the driver larger when their claims ask for more (what external-resizer does)."""
+"""Resizer of the driver: it enlarges volumes whose claims request more (the task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PENDING = "Waiting for user to (re-)start a pod to finish file system resize of
 
 
 class Resizer(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Enlarges volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-resizer"
 
@@ -57,7 +57,9 @@ class Resizer(ClaimComponent):
         await self._hand_to_node(claim, await self.client.update(PERSISTENT_VOLUMES, changed))
 
     async def _hand_to_node(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """The volume is larger; its file system is made so by the node of a pod that uses it."""
+        """Finish the resize of a block volume, or leave the resize of the file system to the node of a pod that uses
+        it.
+        """
         if mode_of(volume) == "Filesystem":
             await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
             self.tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
@@ -92,7 +94,7 @@ class Resizer(ClaimComponent):
 
 
 def _is_larger(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim asks for more than it has."""
+    """Return True if a claim requests more than its capacity."""
     return parse(storage_of(claim.spec.resources.requests)) > parse(storage_of(claim.status.capacity))
 
 
