@@ -15,7 +15,7 @@ from steersman.admission_plugins.certificate_approval import CERTIFICATE_APPROVA
 from steersman.admission_plugins.certificate_signing import CERTIFICATE_SIGNING
 from steersman.admission_plugins.certificate_subject_restriction import CERTIFICATE_SUBJECT_RESTRICTION
 from steersman.admission_plugins.cluster_trust_bundle_attest import CLUSTER_TRUST_BUNDLE_ATTEST
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, PluginDependencies
 from steersman.admission_plugins.default_ingress_class import DEFAULT_INGRESS_CLASS_PLUGIN
 from steersman.admission_plugins.default_storage_class import DEFAULT_STORAGE_CLASS_PLUGIN
 from steersman.admission_plugins.default_toleration_seconds import DEFAULT_TOLERATION_SECONDS
@@ -58,13 +58,13 @@ class Configured(Struct, frozen=True):
 
     name: str
     on_by_default: bool
-    made: Callable[[Surroundings, AdmissionConfiguration], Plugin]
+    made: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
 
 
 def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[AdmissionConfiguration], C]) -> Configured:
     """A plugin with what reads its part of the configuration."""
 
-    def made(server: Surroundings, configuration: AdmissionConfiguration) -> Plugin:
+    def made(server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
         return declaration.make(server, read(configuration))
 
     return Configured(declaration.name, declaration.on_by_default, made)
@@ -123,7 +123,7 @@ def plugin_names() -> list[str]:
     return sorted((*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)))
 
 
-def admission_chain(options: Options, server: Surroundings) -> Chain:
+def admission_chain(options: Options, server: PluginDependencies) -> Chain:
     """The plugins that are on: those of the default set and those enabled, without those disabled.
 
     Raises OptionsError if one of them is configured with what it cannot use.
