@@ -59,7 +59,7 @@ class Handover:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
-            logger.error("no connections are accepted for a second: %s", error)
+            logger.error("accepting connections failed; retrying in one second: %s", error)
             self._rest(_REST)
 
     def _handed(self, sock: socket.socket) -> bool:
