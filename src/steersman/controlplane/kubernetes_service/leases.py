@@ -72,7 +72,7 @@ async def renew(storage: Storage, key: str, fill: Callable[[Endpoints], None]) -
             current = lost.current
             continue
         return
-    raise ValueError(f"{key} is written too often by others")
+    raise ValueError(f"{key}: too many concurrent writes by others")
 
 
 async def remove(storage: Storage, key: str) -> None:
