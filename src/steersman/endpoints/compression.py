@@ -1,6 +1,6 @@
-"""gzip for large answers, off the event loop, for clients that accept it.
+"""gzip compression of large answers, in threads, for clients that accept it.
 
-isa-l compresses several times faster than zlib at about the same ratio as zlib's level 1, which is what upstream uses.
+isa-l compresses several times faster than zlib, with about the ratio of zlib's level 1, which upstream uses.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from steersman.endpoints.streamed import StreamedBody
 from steersman.net.message import Response
 
 COMPRESS_OVER: Final = 128 * 1024
-"""Bytes over which an answer is compressed."""
+"""Bytes above which an answer is compressed."""
 _LEVEL = 1
 _GZIP_WINDOW = 31
 _BATCH = 512 * 1024
 
 
 async def compressed(request: Request, response: Response, executor: Executor) -> Response:
-    """The answer, with a gzip body if it is large and the client accepts that."""
+    """Return the answer, compressed if it is large and the client accepts gzip."""
     body = response.body
     if isinstance(body, bytes):
         is_large = len(body) > COMPRESS_OVER
@@ -40,7 +40,7 @@ async def compressed(request: Request, response: Response, executor: Executor) -
 
 
 async def compress(response: Response, executor: Executor) -> Response:
-    """The same answer with a gzip body; for bodies of bytes, and those made while they are sent."""
+    """Return the answer with a gzip body; the body must be bytes or a StreamedBody."""
     body = response.body
     loop = asyncio.get_running_loop()
     headers = [*response.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
@@ -69,7 +69,7 @@ async def _compressed(
 
 
 async def _batches(pieces: Sequence[bytes]) -> AsyncGenerator[list[bytes], None]:
-    """Pieces that are there already, some at a time."""
+    """Yield existing pieces in batches."""
     batch: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -82,7 +82,7 @@ async def _batches(pieces: Sequence[bytes]) -> AsyncGenerator[list[bytes], None]
 
 
 async def _gathered(body: StreamedBody) -> AsyncGenerator[list[bytes], None]:
-    """Pieces as they are made, some at a time."""
+    """Yield the pieces of a streamed body in batches, as they are produced."""
     batch: list[bytes] = []
     size = 0
     async with aclosing(body):

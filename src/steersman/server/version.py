@@ -1,4 +1,4 @@
-"""What /version says (k8s.io/apimachinery `version.Info`)."""
+"""The document of /version (k8s.io/apimachinery `version.Info`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def version_info() -> dict[str, str]:
-    """The version document. `gitVersion` names the API version served, with this program's own as build metadata."""
+    """Return the version document. `gitVersion` is the served API version with this program's version as build
+    metadata.
+    """
     machine = platform.machine()
     return {
         "major": MAJOR,
