@@ -229,9 +229,10 @@ class ControlPlane:
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Brings back what a snapshot of this control plane holds; clients see it as writes. Raises TypeError."""
-        self._memory().restore(snapshot)
-        await self.part(KeptUp).upkeep.repair_ports()
-        await self.definitions_settled()
+        with bound(self.account()):
+            self._memory().restore(snapshot)
+            await self.part(KeptUp).upkeep.repair_ports()
+            await self.definitions_settled()
 
     async def stop_listening(self) -> None:
         """Closes all connections at once, and takes no more; requests in this process go on."""
@@ -279,7 +280,8 @@ class ControlPlane:
             server.hooks.forget_pre_shutdown()
         if server is not None and await self._has_successors(server):
             server.parting = PARTING
-        await self._running.aclose()
+        with bound(self.account()):
+            await self._running.aclose()
         self._parts = Parts(*self._given)
 
     async def _has_successors(self, server: Server) -> bool:
