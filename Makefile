@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    "make install PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]" --group dev
 	@touch $@
 
 up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
