@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load fuzz lock sbom audit types printable clean
+.PHONY: help install up test test-all lint format bench bench-load fuzz lock dist try-dist sbom audit types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,22 @@ bench-load: ## build the load generator of bench/load (needs Go 1.26)
 
 fuzz: install ## fuzz what reads what clients send (SECONDS=300 for all; TARGETS=... for some; findings go to found/)
 	$(BIN)/python -m tools.fuzz $(TARGETS) --seconds $(or $(SECONDS),300) --seed $$(date +%s) --keep found
+
+# built by the pinned tools of the group `release`, with the time of the last commit, so that two builds are equal
+RELEASE := .venv-release/bin
+$(RELEASE)/pyproject-build: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group release
+	@touch $@
+
+dist: $(RELEASE)/pyproject-build ## build the wheel and the sdist in dist/, with their checksums
+	rm -f dist/steersman-*
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1767225600) $(RELEASE)/pyproject-build --outdir dist .
+	cd dist && sha256sum steersman-* > SHA256SUMS && cat SHA256SUMS
+
+try-dist: dist ## install the wheel into clean environments and use it there (PYTHONS="python3.11 python3.13" for some)
+	$(PYTHON) -m tools.try_wheel dist/steersman-*.whl $(foreach each,$(or $(PYTHONS),$(PYTHON)),--python $(each))
 
 # what looks after the dependencies has an environment of its own, as it brings many packages
 SUPPLY := .venv-supply/bin
