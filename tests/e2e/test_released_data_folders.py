@@ -60,9 +60,9 @@ def test_every_object_of_a_data_folder_is_as_it_was(released: Path) -> None:
 
 def test_every_object_of_a_snapshot_is_restored(released: Path) -> None:
     recorded = by_name(json.loads((released / "objects.json").read_text()))
-    command = [STEERSMAN, "storage", "restore", f"--data-dir={released / 'new'}", released / "snapshot"]
-    subprocess.run(command, check=True, capture_output=True)
-    found = by_name(dict(served(released / "new")))
+    folder = f"--data-dir={released / 'data'}"
+    subprocess.run([STEERSMAN, "storage", "restore", folder, "--replace", released / "snapshot"], check=True)
+    found = by_name(dict(served(released / "data")))
     assert {key: _without_version(found.get(key)) for key in recorded} == {
         key: _without_version(each) for key, each in recorded.items()
     }
