@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load fuzz lock dist try-dist sbom audit types printable clean
+.PHONY: help install up test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,16 @@ bench-load: ## build the load generator of bench/load (needs Go 1.26)
 
 fuzz: install ## fuzz what reads what clients send (SECONDS=300 for all; TARGETS=... for some; findings go to found/)
 	$(BIN)/python -m tools.fuzz $(TARGETS) --seconds $(or $(SECONDS),300) --seed $$(date +%s) --keep found
+
+DOCS := .venv-docs/bin
+$(DOCS)/mkdocs: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	$(DOCS)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(DOCS)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group docs
+	@touch $@
+
+docs: $(DOCS)/mkdocs ## build the documentation site in site/ (open site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/python -m mkdocs build
 
 # built by the pinned tools of the group `release`, with the time of the last commit, so that two builds are equal
 RELEASE := .venv-release/bin

@@ -123,7 +123,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = folder / "data"
-        command = [_STEERSMAN, "up", "--nodes=1", "--secure-port=0", f"--data-dir={data}"]
+        command: list[str | Path] = [_STEERSMAN, "up", "--nodes=1", "--secure-port=0", f"--data-dir={data}"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:
@@ -146,7 +146,13 @@ def main() -> None:
 
 def served(data: Path) -> Iterator[tuple[str, Any]]:
     """Yield the objects that `steersman serve` shows of a data folder: by path of their list."""
-    command = [_STEERSMAN, "serve", "--secure-port=0", "--bind-address=127.0.0.1", f"--data-dir={data}"]
+    command: list[str | Path] = [
+        _STEERSMAN,
+        "serve",
+        "--secure-port=0",
+        "--bind-address=127.0.0.1",
+        f"--data-dir={data}",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:

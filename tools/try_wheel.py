@@ -72,8 +72,9 @@ class Environment:
         self._pip("install", "--quiet", "pytest")
 
     def _pip(self, *arguments: str) -> str:
-        command = [self.bin / "python", "-m", "pip", "--disable-pip-version-check", *arguments]
-        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        command: list[str | Path] = [self.bin / "python", "-m", "pip", "--disable-pip-version-check", *arguments]
+        output: str = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return output
 
     def environ(self) -> dict[str, str]:
         """The variables of programs: a home of their own, and nothing of Python's."""
@@ -82,7 +83,7 @@ class Environment:
 
     def run(self, *command: str | Path, **options: Any) -> str:
         """Return what a program prints. Raises Failed if it ends with another code than 0."""
-        done = subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             command, cwd=self.folder, env=self.environ(), capture_output=True, text=True, timeout=_PATIENCE, **options
         )
         if done.returncode:

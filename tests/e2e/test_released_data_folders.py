@@ -81,7 +81,7 @@ def test_a_folder_of_a_newer_version_is_refused_and_left_as_it_is(released: Path
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     before = file.read_bytes()
-    command = [STEERSMAN, "serve", "--secure-port=0", f"--data-dir={released / 'data'}"]
+    command: list[str | Path] = [STEERSMAN, "serve", "--secure-port=0", f"--data-dir={released / 'data'}"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert "newer" in ended.stderr
