@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit types printable clean
+.PHONY: help install up test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit etcd types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,7 +93,7 @@ $(SUPPLY)/pip-compile: pyproject.toml
 
 lock: $(SUPPLY)/pip-compile ## write requirements.lock anew: what runs the server, by hashes, at the versions of constraints.txt
 	$(SUPPLY)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--no-header --strip-extras --allow-unsafe --constraint constraints.txt --output-file requirements.lock pyproject.toml
+		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --extra stages --constraint constraints.txt --output-file requirements.lock pyproject.toml
 
 sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materials (CycloneDX) of an installation of requirements.lock
 	rm -rf .venv-locked && $(PYTHON) -m venv --without-pip .venv-locked && mkdir -p dist
@@ -104,6 +104,10 @@ sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materi
 
 audit: $(SUPPLY)/pip-compile ## ask for known vulnerabilities of what is locked; says so where the data cannot be had
 	$(SUPPLY)/python -m tools.vulnerabilities
+
+etcd: install ## build etcd into .venv/bin, for the tests that are skipped without it (needs Go)
+	@command -v $(GO) >/dev/null || { echo "etcd needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
+	cd tools/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o "$(abspath $(BIN))/etcd" .
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python -m tools.generate_types
