@@ -71,8 +71,7 @@ class DefinitionRules:
     """Validates the rules of one schema (schema.RuleJudge)."""
 
     def __init__(self, *, limits_each: bool = True) -> None:
-        """Create the validator; with `limits_each` False, as for stored rules, single expressions have no cost limit.
-        """
+        """Create the validator; with `limits_each` False, as for stored rules, single expressions have no cost limit."""
         self._limits_each: Final = limits_each
         self._contexts: Final[dict[int, _Context]] = {}
         self._declarations: Final = Declarations()
