@@ -1,4 +1,4 @@
-"""Conversions that this process makes itself, of one object after the other."""
+"""Conversions that this process makes itself, object by object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.work.yielding import time_sliced
 
 
 class LocalConversion(Conversion):
-    """A subclass says what an object is in another version."""
+    """The base of such conversions; a subclass converts one object."""
 
     def __init__(self, kinds: Mapping[str, CustomKind]) -> None:
         self.kinds = kinds
@@ -22,10 +22,10 @@ class LocalConversion(Conversion):
 
     @abstractmethod
     def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
-        """An object of `source` as one of `target`. Raises StatusError."""
+        """Return an object of `source` converted to `target`. Raises StatusError."""
 
     def read(self, source: CustomKind, body: bytes) -> OpenObject:
-        """A stored object."""
+        """Return a stored object."""
         return source.decode(body)
 
     async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
@@ -41,7 +41,7 @@ class LocalConversion(Conversion):
         return target.value_as_is(self.made(self.read(source, body), source, target))
 
     async def close(self) -> None:
-        """Keeps nothing."""
+        """Do nothing, as there is nothing to close."""
 
     def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
         if source is target:

@@ -1,6 +1,6 @@
-"""Typed access to stores from inside the server (rest.objects.Objects).
+"""Typed access to stores for code inside the server (rest.objects.Objects).
 
-Of kinds that are served later, such as custom ones, nobody may have needed the cache yet: what may wait fills it.
+The cache of a kind served later, such as a custom one, may not be filled yet; async methods fill it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from steersman.work.yielding import time_sliced
 T = TypeVar("T")
 
 MANAGER: Final = "kube-apiserver"
-"""Who owns the fields that the server itself writes."""
+"""Manager of the fields that the server itself writes."""
 
 _MUCH: Final = 64 << 10
-"""Bytes of all objects of a namespace from which working on all of them takes long."""
+"""Bytes of all objects of a namespace above which work on all of them counts as long."""
 
 
 class StoreObjects:
-    """The objects of one store. Writes are owned by the server, as upstream's through its loopback client are."""
+    """The objects of one store. The server owns the fields that it writes, as upstream's loopback client does."""
 
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class StoreObjects:
                 yield await offload_if(much, self._store.decode, entry), much
 
     def _entry(self, namespace: str, name: str) -> Entry | None:
-        if "/" in name:  # nothing can be called that, but a key may look so
+        if "/" in name:  # no object's name contains a slash, but a key might match
             return None
         key = self._key(namespace, name) if namespace else self._store.prefix + name
         entry = self._store.cacher.get(key)
@@ -118,7 +118,7 @@ class StoreObjects:
         if entry is None:
             return None
         facts = entry.facts
-        # what was read before is taken without a further call, as every write asks for its namespace
+        # a cached reading is returned without a further call, as every write reads its namespace
         return cast(T, facts[reading]) if facts is not None and reading in facts else self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:
@@ -160,7 +160,7 @@ class StoreObjects:
         return found
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
-        """Read in the worker threads, once for all who ask meanwhile."""
+        """Read in a worker thread, in single flight."""
         made: T = await self._being_read.do((entry, reading), lambda: offload_if(True, self._made, entry.body, reading))
         return self._keep(entry, reading, made)
 
@@ -168,7 +168,7 @@ class StoreObjects:
         return _are_much(self._entries(namespace))
 
     def list(self, namespace: str = "") -> Iterator[Any]:
-        """Every object of a namespace, or of all, decoded here however large: not for requests."""
+        """Return an iterator of all objects of a namespace, or of all, decoded on this thread: not for requests."""
         decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
@@ -241,10 +241,9 @@ class StoreObjects:
         subresource: str = "",
         uid: str = "",
     ) -> Any:
-        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there, of
-        this `uid` if it is given.
+        """Apply a configuration (plain data with kind and apiVersion) to an existing object, with this `uid` if given.
 
-        What others own is taken from them. Raises StatusError.
+        Conflicts with other managers are forced. Raises StatusError.
         """
         kind = self._store.kind
         applier = Applier(self._fields(subresource))
@@ -270,7 +269,7 @@ class StoreObjects:
 
 
 def _are_much(entries: Sequence[Entry]) -> bool:
-    """Return True if work on all of these takes long."""
+    """Return True if work on all of these entries takes long."""
     size = 0
     for entry in entries:
         size += len(entry.body)

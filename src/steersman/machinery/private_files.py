@@ -9,6 +9,8 @@ import contextlib
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -235,3 +237,24 @@ def _written_beside(path: Path, data: bytes, mode: int) -> str:
 def _unlink(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+@contextmanager
+def temporary_file(data: bytes) -> Iterator[str]:
+    """Give the name of a file with this content, for libraries that read files only. It is gone at the end.
+
+    On Linux the file is in memory: it needs no folder that can be written, and a key in it never reaches a disk.
+    Raises OSError.
+    """
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("steersman"), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile() as named:
+            named.write(data)
+            named.flush()
+            yield named.name

@@ -19,7 +19,6 @@ from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode
 from steersman.openapi import descriptions, schemas
-from steersman.openapi.descriptions import source_version
 from steersman.openapi.fragments import Fragments, Members, decoded, merged
 from steersman.openapi.names import META, group_tag, tag_of, titled
 from steersman.openapi.operations import Operation, operation_of_path, operations_of
@@ -69,7 +68,7 @@ class Document:
     def etag(self) -> str:
         """Return the ETag of all inputs. The first call serializes the schemas of the document's kinds."""
         state = orjson.dumps([_state(each) for each in self._resources]).decode()
-        return etag_of((_REVISION, schemas.digest(), descriptions.digest(), source_version(), self.name, state))
+        return etag_of((_REVISION, schemas.digest(), descriptions.digest(), self.name, state))
 
     @property
     def has_etag(self) -> bool:

@@ -110,7 +110,8 @@ class Schemas:
         """Return the descriptions of the members that every object has, taken from those of pods."""
         if self.kept.texts is None:
             objects, lists = (
-                {} if (known := self._descriptions.of(name)) is None else known.fields for name in (_POD, f"{_POD}List")
+                {} if (known := self._descriptions.find(name)) is None else known.fields
+                for name in (_POD, f"{_POD}List")
             )
             self.kept.texts = ObjectTexts(
                 *({name: fields.get(name, "") for name in _OF_EVERY_OBJECT} for fields in (objects, lists))

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final
 
 import orjson
-from isal import isal_zlib
 
 from steersman.endpoints.accept_encoding import rates_gzip
 from steersman.endpoints.request import Request
+from steersman.machinery.deflate import gzipped
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.builder import V2_ENDS, Document
@@ -158,10 +158,10 @@ class OpenAPIService:
         body = response.body
         if type(body) is bytes and len(body) >= _COMPRESS_FROM and rates_gzip(request.headers):
             if body is data:
-                zipped = partial(offload_if, True, _gzip, data)
+                zipped = partial(offload_if, True, gzipped, data)
                 response.body = await self._encoded.get(("", etag, encoding, "gzip"), zipped)
             else:
-                response.body = await offload_if(True, _gzip, body)
+                response.body = await offload_if(True, gzipped, body)
             response.headers.append(("content-encoding", "gzip"))
         return response
 
@@ -185,10 +185,6 @@ def _encode(source: Source, encoding: Encoding, kept: PartCache) -> bytes:
 def _in_encoding(members: Members, encoding: Encoding) -> bytes:
     message = _MESSAGES.get(encoding)
     return joined(members) if message is None else encode_document(message, decoded(members))
-
-
-def _gzip(data: bytes) -> bytes:
-    return isal_zlib.compress(data, 1, isal_zlib.MAX_WBITS + 16)
 
 
 def _relative_url(name: str, etag: str) -> str:

@@ -1,6 +1,6 @@
 """Fast validation with a yes or no answer. Nearly all values are valid, so this is tried first.
 
-`judging` finds the errors of invalid values.
+`validation_errors` finds the errors of invalid values.
 """
 
 from __future__ import annotations

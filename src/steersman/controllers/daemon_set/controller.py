@@ -15,10 +15,10 @@ from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
@@ -66,16 +66,16 @@ class DaemonSetController(Controller[Key]):
     component = "daemonset-controller"
     workers = 2
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
         self._expected: Expectations[Key] = Expectations()
         self._written: OwnWrites[Key] = OwnWrites()
         self._backoff = _Backoff()
-        self._sets = self.informers.of(DAEMON_SETS)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
-        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
+        self._sets = self.informers.for_resource(DAEMON_SETS)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
+        self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
         add_controller_index(self._pods)
         add_controller_index(self._revisions)
         self._pods.add_index(BY_NODE, by_node)
@@ -85,7 +85,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         if new is None:
             self._forget(key_of(one))
         self.queue.add(key_of(one))
@@ -99,7 +99,7 @@ class DaemonSetController(Controller[Key]):
         self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         namespace = pod.metadata.namespace
         if new is None or new.metadata.deletion_timestamp:
             owner = resolve(self._sets, namespace, controller_of(pod))
@@ -117,7 +117,7 @@ class DaemonSetController(Controller[Key]):
             self._soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:

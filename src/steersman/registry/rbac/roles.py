@@ -1,4 +1,4 @@
-"""Roles: rights on the objects of one namespace."""
+"""Roles: permissions on the objects of one namespace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.rest.strategy import Strategy
 
 
 class RoleInquiry(Inquiry[Role]):
-    """Who writes a role must have the rights in it."""
+    """The escalation check of Roles: a user who writes a role must hold its permissions."""
 
     def __init__(self, services: Services) -> None:
         self._check = EscalationCheck(services)

@@ -1,4 +1,4 @@
-"""DeviceClasses: devices that have something in common, and how they are set up."""
+"""DeviceClasses: groups of devices with common properties, and their configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steersman.rest.strategy import Strategy
 class DeviceClassInquiry(SelectorInquiry[DeviceClass]):
     async def look_up(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
         if len(new.spec.selectors) <= MAX_SELECTORS:
-            await self.judge(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
+            await self.check(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):
@@ -53,7 +53,7 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
 
 
 def _is_stored(new: DeviceClass, old: DeviceClass) -> bool:
-    """Any change of the selectors, also of their order, makes them new."""
+    """Return True if the selectors are unchanged, also in their order."""
     return new.spec.selectors == old.spec.selectors
 
 

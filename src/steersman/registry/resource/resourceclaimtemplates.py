@@ -1,4 +1,4 @@
-"""ResourceClaimTemplates: claims that are made for each pod."""
+"""ResourceClaimTemplates: templates of claims that are created for each pod."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from steersman.rest.resource import Resource
 
 
 def set_defaults(template: ResourceClaimTemplate) -> None:
-    """Those of a claim."""
+    """Set the defaults, which are those of a claim."""
     set_claim_defaults(template.spec.spec)
 
 
 class ResourceClaimTemplateInquiry(SelectorInquiry[ResourceClaimTemplate]):
     async def look_up(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
-        await self.judge(ctx, claim_selectors(new.spec.spec.devices))
+        await self.check(ctx, claim_selectors(new.spec.spec.devices))
 
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
