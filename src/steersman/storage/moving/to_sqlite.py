@@ -1,7 +1,7 @@
-"""An etcd cluster into a SQLite file.
+"""Copying an etcd cluster into a SQLite file.
 
-Keys, values and revisions stay as they are, so clients go on where they were; history does not: watches from before the
-copy are told so (410). The file is made under another name and put in its place when it is complete.
+Keys, values and revisions stay the same, so clients continue where they were. History does not: watches from before the
+copy get a 410. The file is created under another name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _TOLD_EVERY: Final = 5_000
 
 
 async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
-    """Copies all there is below the root as of one revision, and reads it back; `tell` is told how far it has come.
+    """Copy everything below the root as of one revision, and read it back for comparison. `tell` is called with
+    progress messages.
 
-    Raises StorageLocked while a server has the file, StorageFormatError if it is there or etcd has no keys,
-    StorageUnavailable, OSError.
+    Raises StorageLocked while a server uses the file, StorageFormatError if the file exists or etcd has no keys,
+    StorageUnavailable and OSError.
     """
     lock = FileLock(file)
     draft = file.with_name(file.name + ".copying")
@@ -83,21 +84,21 @@ async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) ->
 
 
 class _Writer:
-    """Puts keys into a new file. It blocks, and raises sqlite3.Error."""
+    """Writes keys to a new file. Its methods block and raise sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection, revision: int) -> None:
         self._connection = connection
         self.newest = revision
-        """Beyond all revisions there are."""
+        """A revision not below that of any row."""
         self._taken: set[int] = set()
         self.digest = Digest()
 
     def add(self, page: list[tuple[str, Stored]], leases: dict[int, int]) -> None:
-        """`leases` tells when each ends, in Unix seconds."""
+        """Add a page of keys. `leases` has the expiry of each lease in Unix seconds."""
         made = []
         for key, each in page:
             revision = each.mod_revision
-            if revision in self._taken:  # keys of one transaction have the same one, rows do not
+            if revision in self._taken:  # keys of one transaction share a revision, but rows cannot
                 revision = self.newest = self.newest + 1
             self._taken.add(revision)
             row = (revision, key, each.value, each.create_revision, 0, leases.get(each.lease, 0))
@@ -108,5 +109,5 @@ class _Writer:
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Tells that there is no history."""
+        """Record that there is no history."""
         self._connection.execute("UPDATE meta SET compact_revision = ?, compacted_revision = ?", (self.newest,) * 2)
