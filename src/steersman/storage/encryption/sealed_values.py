@@ -68,4 +68,4 @@ class SealedValues:
                     await missing.fetch()
         except TransformError as error:
             raise Unreadable(item.key, str(error)) from error
-        raise Unreadable(item.key, "its key is forgotten as soon as it is there")
+        raise Unreadable(item.key, "its key was evicted as soon as it was fetched")

@@ -78,7 +78,7 @@ def why_silent(found: Sequence[Endpoint], told: Sequence[Status | Exception], la
     if wrong:
         return wrong
     if answered:
-        return f"etcd has no quorum: {', '.join(answered)} answers, and a majority of its members does not ({last})"
+        return f"etcd has no quorum: {', '.join(answered)} answers, but a majority of its members does not ({last})"
     listed = "; ".join(f"{each.text}: {status}{_hint(each, status)}" for each, status in zip(found, told, strict=True))
     return f"no member of etcd answers: {listed}"
 
@@ -89,7 +89,7 @@ def _hint(endpoint: Endpoint, told: Status | Exception) -> str:
         return ""
     if not endpoint.secure:
         return " (if it speaks TLS, its URL begins with https://)"
-    return " (if it asks for certificates, it does not take this one or there is none: --etcd-certfile, --etcd-keyfile)"
+    return " (if it requires client certificates, none is set or this one is not accepted: --etcd-certfile, --etcd-keyfile)"
 
 
 async def check_members(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> None:
@@ -116,10 +116,10 @@ async def check_keys(members: Members, root: str) -> None:
         return
     if first[0].key == root.encode() + COPYING:
         raise StorageFormatError(
-            f"below {root} in etcd lies part of what `steersman storage to-etcd` was to copy: run it again, to its end"
+            f"{root} in etcd has an incomplete copy by `steersman storage to-etcd`: run it again until it completes"
         )
     if not first[0].value.startswith(_FORMS):
         key = first[0].key.decode(errors="replace")
         raise StorageFormatError(
-            f"in etcd {key} is not what an API server stores: give this server an --etcd-prefix of its own"
+            f"{key} in etcd was not stored by an API server: give this server its own --etcd-prefix"
         )

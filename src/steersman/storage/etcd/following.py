@@ -94,7 +94,7 @@ class Watch:
                 self._parts += changes
                 self._parts_size += size
                 if self._parts_size > _LONGEST:
-                    raise _Ended("what the watch tells in fragments is too much")
+                    raise _Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
                 changes, self._parts, self._parts_size = self._parts, [], 0
@@ -108,10 +108,10 @@ class Watch:
         """Check that the changes are in order. Raises _Disordered."""
         revision = changes[0].current.mod_revision
         if revision <= self._told:
-            raise _Disordered(f"a change at {revision} is told of after all up to {self._told} were")
+            raise _Disordered(f"a change at {revision} was received after all changes up to {self._told}")
         for change in changes:
             if change.current.mod_revision < revision:
-                raise _Disordered(f"a change at {change.current.mod_revision} is told of after one at {revision}")
+                raise _Disordered(f"a change at {change.current.mod_revision} was received after one at {revision}")
             revision = change.current.mod_revision
         self._told = revision
 
@@ -193,12 +193,12 @@ class Following:
                 self._after = await self._on_gap(error)
                 continue
             except _Disordered as error:
-                logger.error("a member of etcd cannot be believed, starting over: %s", error)
+                logger.error("a member of etcd sent inconsistent events; starting over: %s", error)
                 self._members.failed()
                 self._after = await self._on_gap(Compacted(self._after))
             except _Ended as error:
                 self.trouble = str(error)
-                logger.warning("the watch on etcd has ended, and is begun again: %s", error)
+                logger.warning("the watch of etcd has ended and is restarted: %s", error)
                 self._members.failed()
             finally:
                 self._watch = None

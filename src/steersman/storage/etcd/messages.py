@@ -274,7 +274,7 @@ def _revision(data: bytes, at: int, end: int) -> int:
     else:
         found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
     if found > _LARGEST:
-        raise MessageError("a revision that is none")
+        raise MessageError("an invalid revision")
     return found
 
 

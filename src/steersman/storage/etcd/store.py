@@ -57,7 +57,7 @@ _LOOK: Final = 64
 LAST_SECONDS: Final = 10.0
 """The seconds that writes in progress have when the store is closed."""
 _CLOSED: Final = "the store is closed"
-_UNSEEN: Final = "the write was committed, and what followed was not seen"
+_UNSEEN: Final = "the write was committed, but its event was not received"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
 _NO_LEASE: Final = "requested lease not found"
@@ -187,7 +187,7 @@ class EtcdStorage:
                         cause = error.__cause__
                         if (isinstance(cause, CallError) and cause.code in _NOT_ALLOWED) or _NO_USER in why:
                             raise StorageUnavailable(
-                                f"etcd does not let this server in ({why}); its user is the name in --etcd-certfile"
+                                f"etcd denies access to this server ({why}); its user is the name in --etcd-certfile"
                             ) from error
                         if why not in told:  # once for each reason, although there are two attempts per second
                             told.add(why)
@@ -291,8 +291,8 @@ class EtcdStorage:
         revision = await self._newest()
         if revision < known:
             logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
-            self._following.start_over(f"etcd has gone back from revision {known} to {revision}")
-            raise StorageUnavailable("etcd has gone back")
+            self._following.start_over(f"etcd's revision has decreased from {known} to {revision}")
+            raise StorageUnavailable("etcd's revision has decreased")
         return revision
 
     async def _newest(self) -> int:
@@ -370,7 +370,7 @@ class EtcdStorage:
         event, current = await self._put(key, value, 0, ttl)
         if event is None:
             if current is None:
-                raise StorageUnavailable(f"etcd refuses to create {key}, which is not there")
+                raise StorageUnavailable(f"etcd refuses to create {key}, which does not exist")
             raise KeyExists(current)
         assert event.current is not None
         return event.current

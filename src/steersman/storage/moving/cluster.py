@@ -84,12 +84,12 @@ class Cluster:
         try:
             return _KEYS + key.decode()[len(self.root) :]
         except UnicodeDecodeError:
-            raise StorageFormatError(f"in etcd the key {key!r} is no text") from None
+            raise StorageFormatError(f"the key {key!r} in etcd is not UTF-8") from None
 
     def outer(self, key: str) -> bytes:
         """Return the key in etcd of a server's key. Raises StorageFormatError for a key that servers do not store."""
         if not key.startswith(f"{_KEYS}/"):
-            raise StorageFormatError(f"the key {key} is none that a server stores")
+            raise StorageFormatError(f"servers do not store the key {key}")
         return self.root.encode() + key[len(_KEYS) :].encode()
 
     # Writing
@@ -103,7 +103,7 @@ class Cluster:
         request = messages.put_if(self._mark, b"1", mod_revision=marked)
         answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
         if not answer.succeeded:
-            raise StorageUnavailable(f"another copy below {self.root} was begun or completed meanwhile")
+            raise StorageUnavailable(f"another copy below {self.root} was started or completed in the meantime")
         self._marked = answer.revision
 
     async def mark(self) -> int:
@@ -117,7 +117,9 @@ class Cluster:
         request = messages.delete_if(self._mark, mod_revision=self._marked)
         answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
         if not answer.succeeded:
-            raise StorageUnavailable(f"another copy below {self.root} was begun meanwhile; servers do not start on it")
+            raise StorageUnavailable(
+                f"another copy below {self.root} was started in the meantime; servers do not start on it"
+            )
         return answer.revision
 
     async def compact(self, revision: int) -> None:
@@ -140,7 +142,7 @@ class Cluster:
             raise StorageUnavailable(f"{key} cannot be stored: {error}{hint}") from error
         # A call that was repeated because its answer was lost finds its own value.
         if not answer.succeeded and (answer.found is None or answer.found.value != value):
-            raise StorageUnavailable(f"somebody else writes below {self.root}: {key} is there already")
+            raise StorageUnavailable(f"{key} already exists: somebody else writes below {self.root}")
         return answer.revision
 
     async def seconds_left(self, lease: int) -> int:

@@ -64,23 +64,23 @@ async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) ->
     revision, has_keys, marked = await cluster.state()
     if has_keys and not marked:
         raise StorageFormatError(
-            f"below {cluster.root} etcd has keys already, nothing was copied: take another --etcd-prefix or delete them"
+            f"etcd already has keys below {cluster.root}, nothing was copied: use another --etcd-prefix or delete them"
         )
     if newest - revision > MOST_BUMPS:
         raise StorageFormatError(
             f"the file is at revision {newest}, etcd at {revision}, which is more than {MOST_BUMPS} writes apart: "
-            f"begin with an etcd restored from a snapshot with etcdutl --bump-revision {newest} --mark-compacted"
+            f"start with an etcd restored from a snapshot with etcdutl --bump-revision {newest} --mark-compacted"
         )
     await cluster.claim(marked)
     if marked:
-        tell("a copy that was cut off is begun anew")
+        tell("starting over after an incomplete copy")
         await cluster.clear()
     await _bump(cluster, await cluster.mark(), newest, tell)
     copied = await _copy_rows(connection, cluster, tell)
     reached, _, _ = await cluster.state()
     tell(f"reading {copied.keys} keys back")
     if await _digest(cluster, reached) != copied:
-        raise StorageUnavailable("what was read back is not what was copied; servers do not start on it")
+        raise StorageUnavailable("the keys that were read back differ from the copied ones; servers do not start on it")
     await cluster.compact(reached)
     return Moved(copied.keys, copied.size, await cluster.unmark())
 

@@ -40,7 +40,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
     try:
         complete_replacement(file)
         if not is_new(file):
-            raise StorageFormatError(f"{file} is there already; nothing was copied")
+            raise StorageFormatError(f"{file} already exists; nothing was copied")
         await cluster.check()
         remove(draft)
         create(draft)
@@ -61,7 +61,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
 async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) -> Moved:
     revision, has_keys, marked = await cluster.state()
     if marked:
-        raise StorageFormatError("what is below --etcd-prefix was not copied there completely; nothing was copied")
+        raise StorageFormatError("the copy below --etcd-prefix is incomplete; nothing was copied")
     if not has_keys:
         raise StorageFormatError(f"below {cluster.root} etcd has no keys, nothing was copied: is --etcd-prefix right?")
     writer = _Writer(connection, revision)
@@ -78,7 +78,7 @@ async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) ->
     await asyncio.to_thread(writer.finish)
     tell(f"reading {writer.digest.keys} keys back")
     if await asyncio.to_thread(rows.digest, connection) != writer.digest:
-        raise StorageUnavailable("what was read back is not what was copied; nothing was put in place")
+        raise StorageUnavailable("the keys that were read back differ from the copied ones; nothing was put in place")
     await asyncio.to_thread(connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
     return Moved(writer.digest.keys, writer.digest.size, writer.newest)
 

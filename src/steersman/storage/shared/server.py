@@ -72,7 +72,7 @@ class StorageServer:
         for worker in tuple(self._workers):
             worker.link.post(data)
             if worker.is_behind():
-                logger.error("a worker does not read what it is told: it is cut off")
+                logger.error("a worker does not read its events and is disconnected")
                 worker.link.abort()
 
     def look(self) -> None:
