@@ -1,4 +1,4 @@
-"""The revisions of a DaemonSet: the one of its template is found or made, old ones are deleted."""
+"""Revisions of a DaemonSet: the present one is found or created, old ones are deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.work.work_queue import TryLater
 
 
 class History:
-    """The revisions of one DaemonSet, which are its own already."""
+    """The revisions of one DaemonSet, all of which it controls."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class History:
         same: list[ControllerRevision],
         old: list[ControllerRevision],
     ) -> None:
-        """`same` are the revisions that hold `data`, that of the present template."""
+        """Create a history; `same` are the revisions with `data`, the data of the present template."""
         self._client = client
         self._daemon_set = daemon_set
         self._data = data
@@ -37,13 +37,16 @@ class History:
 
     @classmethod
     async def of(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
-        """Find the revisions of the present template among those of a DaemonSet."""
+        """Return the history of a DaemonSet from its revisions."""
         template = daemon_set.spec.template
         data, same = await on_template(template, revisions_of, template, revisions)
         return cls(client, daemon_set, data, same, [each for each in revisions if each not in same])
 
     async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
-        """The revision of the present template, the newest of all; of several one is left, whose hash `pods` get."""
+        """Return the revision of the present template as the newest revision; it is created if it is missing.
+
+        Of several equal revisions one is kept, and `pods` get its hash.
+        """
         newest = max((each.revision for each in self.old), default=0) + 1
         if not self._same:
             return await self._make(newest)
@@ -85,7 +88,7 @@ class History:
             raise
 
     async def _collided(self) -> None:
-        """Counts that the name was taken by another template's."""
+        """Count a hash collision: another template's revision has the name."""
         known = self._daemon_set
         fresh = await self._client.get(DAEMON_SETS, known.metadata.name, known.metadata.namespace)
         if fresh.status.collision_count != known.status.collision_count:
@@ -94,7 +97,7 @@ class History:
         await self._client.update_status(DAEMON_SETS, fresh)
 
     async def clean_up(self, pods: Iterable[Pod]) -> None:
-        """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
+        """Delete the oldest unused revisions beyond the history limit."""
         limit = self._daemon_set.spec.revision_history_limit
         surplus = len(self.old) - (10 if limit is None else limit)
         if surplus <= 0:

@@ -1,4 +1,4 @@
-"""Takes StatefulSets from what they are to what they ask for (pkg/controller/statefulset)."""
+"""Reconciliation of StatefulSets (pkg/controller/statefulset)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from steersman.machinery.values import times
 
 
 class StatefulSetController(Controller[Key]):
-    """A key is namespace and name of a StatefulSet."""
+    """Reconciles StatefulSets. A key is the namespace and name of a StatefulSet."""
 
     name = "statefulset-controller"
     account = "statefulset-controller"
@@ -103,7 +103,7 @@ class StatefulSetController(Controller[Key]):
             self.queue.add_after(key, next_availability(pods, seconds, now) or seconds)
 
     async def _own_revisions(self, stateful_set: StatefulSet, selector: Selector) -> list[ControllerRevision]:
-        """The revisions of a set; those that nobody controls are adopted."""
+        """Return the revisions of a set, after adopting those without a controller."""
         claims = Claims(
             self.client,
             STATEFUL_SETS,
@@ -124,7 +124,7 @@ class StatefulSetController(Controller[Key]):
         return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
 
     async def _write(self, key: Key, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
-        """Puts the status if it has changed; once more on the newest version where the set has changed."""
+        """Update the status if it has changed. After a conflict, retry once on the newest version of the set."""
         if not _has_changed(stateful_set.status, status):
             return
         replace = msgspec.structs.replace
@@ -139,7 +139,7 @@ class StatefulSetController(Controller[Key]):
 
 
 def _has_changed(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
-    """Whether there is anything to be told; how often names collided is told with other things only."""
+    """Return True if the status must be written. A changed collision count alone is not written."""
     if new.observed_generation > old.observed_generation:
         return True
     ignored = {"collision_count": None, "observed_generation": 0}

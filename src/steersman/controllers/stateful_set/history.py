@@ -1,4 +1,4 @@
-"""The revisions of a StatefulSet: which its pods have, which they are to get (stateful_set_control.go)."""
+"""Revisions of a StatefulSet: the current one and the update revision (stateful_set_control.go)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ _MAX_PREFIX: Final = 223
 
 
 class Revisions(Struct, frozen=True):
-    """The revision that all pods had, the one that they are to get, the set with the template of each, and how often
-    names collided."""
+    """Current revision and update revision, the set with the template of each, and the count of name collisions."""
 
     current: ControllerRevision
     update: ControllerRevision
@@ -40,7 +39,9 @@ class Revisions(Struct, frozen=True):
 
 
 async def find(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
-    """Finds the revisions of a set among those that are its own, and makes the one of its template if need be."""
+    """Return the revisions of a set, from `known` ones; the revision of its present template is created if it is
+    missing.
+    """
     template, revisions = stateful_set.spec.template, sorted(known, key=in_order)
     data, same = await on_template(template, revisions_of, template, revisions)
     collisions = stateful_set.status.collision_count or 0
@@ -69,7 +70,7 @@ def _with_template(stateful_set: StatefulSet, revision: ControllerRevision) -> S
 async def _make(
     client: Client, stateful_set: StatefulSet, data: bytes, number: int, collisions: int
 ) -> tuple[ControllerRevision, int]:
-    """Makes a revision under the first name that no other has."""
+    """Create a revision under the first free name. Return the revision, and the new count of collisions."""
     metadata, template = stateful_set.metadata, stateful_set.spec.template
     hash_ = await on_template(template, revision_hash, data, collisions)
     labels = {_HASH: hash_}
@@ -92,7 +93,7 @@ async def truncate(
     found: Revisions,
     pods: Sequence[Pod],
 ) -> None:
-    """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
+    """Delete the oldest unused revisions beyond the history limit."""
     live = {found.current.metadata.name, found.update.metadata.name, *map(revision_of, pods)}
     dead = [each for each in sorted(known, key=in_order) if each.metadata.name not in live]
     limit = stateful_set.spec.revision_history_limit
