@@ -52,12 +52,12 @@ class PluginDependencies(Struct, frozen=True, kw_only=True):
         exist.
         """
         objects = self.objects("", plural)
-        return lambda name: objects.known("", name, reading)
+        return lambda name: objects.read_cached("", name, reading)
 
     @property
     def namespace(self) -> Callable[[str], NamespaceState | None]:
         """Return a function from the name of a namespace to its state, None if it does not exist."""
-        return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
+        return partial(self.objects("", "namespaces").read_cached, "", reading=NAMESPACE)
 
 
 class Declaration(Struct, frozen=True):

@@ -37,7 +37,7 @@ _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations"
 
 def _make(dependencies: PluginDependencies) -> DefaultIngressClass:
     classes = dependencies.objects("networking.k8s.io", "ingressclasses")
-    default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+    default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.read_all_cached("", _CLASS), classes.change_count)
     return DefaultIngressClass(default.name)
 
 

@@ -38,7 +38,7 @@ _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations"
 
 def _make(dependencies: PluginDependencies) -> DefaultStorageClass:
     classes = dependencies.objects("storage.k8s.io", "storageclasses")
-    default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+    default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.read_all_cached("", _CLASS), classes.change_count)
     return DefaultStorageClass(default.name)
 
 

@@ -13,7 +13,7 @@ from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggr
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import offload_if
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -43,15 +43,15 @@ class LimitRanger(Plugin):
     validates = True
 
     def __init__(self, limit_ranges: Objects) -> None:
-        self._limits = ByNamespace(limit_ranges, _LIMITS, list)
+        self._limits = NamespaceCache(limit_ranges, _LIMITS, list)
         self._presence = Presence(limit_ranges, self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
-        return not (self._presence.are_none or (mutating and writes.resource != "pods"))
+        return not (self._presence.is_empty or (mutating and writes.resource != "pods"))
 
     async def admit(self, attributes: Attributes) -> None:
         """Set the default requests and limits of the containers of a pod."""
-        every, is_much = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.get(attributes.action.namespace)
         if every and _looks_at(attributes):
             for limits in every:
                 await offload_if(is_much, _fill_defaults, attributes.obj, limits)
@@ -61,7 +61,7 @@ class LimitRanger(Plugin):
         find = _FINDERS.get(attributes.kind.kind)
         if find is None:
             return
-        every, is_much = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.get(attributes.action.namespace)
         if not every or not _looks_at(attributes):
             return
         for limits in every:

@@ -9,7 +9,7 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Na
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
-from steersman.rest.objects import LookUp, all_known
+from steersman.rest.objects import LookUp, no_look_up
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 
@@ -24,7 +24,7 @@ class NamespaceExists(Plugin):
     operations = frozenset({CREATE, UPDATE, DELETE})
     validates = True
 
-    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = no_look_up) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -41,5 +41,5 @@ class NamespaceExists(Plugin):
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda dependencies: NamespaceExists(dependencies.namespace, dependencies.objects("", "namespaces").look_up),
+    make=lambda dependencies: NamespaceExists(dependencies.namespace, dependencies.objects("", "namespaces").refresh),
 )

@@ -11,7 +11,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
-from steersman.rest.objects import LookUp, all_known
+from steersman.rest.objects import LookUp, no_look_up
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -30,7 +30,7 @@ class NamespaceLifecycle(Plugin):
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = no_look_up) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -69,6 +69,6 @@ NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
     make=lambda dependencies: NamespaceLifecycle(
-        dependencies.namespace, dependencies.objects("", "namespaces").look_up
+        dependencies.namespace, dependencies.objects("", "namespaces").refresh
     ),
 )

@@ -17,7 +17,7 @@ from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _PODS: Final = GroupResource("", "pods")
 
@@ -55,7 +55,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
             return
-        async for owner in unhurried(blocking):
+        async for owner in time_sliced(blocking):
             await self._check_owner(attributes, owner)
 
     async def _check_owner(self, attributes: Attributes, owner: Any) -> None:
@@ -102,7 +102,7 @@ def _why(verdict: Verdict) -> str:
 
 def _make(dependencies: PluginDependencies) -> OwnerReferencesPermissionEnforcement:
     def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-        found = dependencies.mapper.of_kind(GroupVersionKind(group, version, kind))
+        found = dependencies.mapper.resources_for(GroupVersionKind(group, version, kind))
         return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
 
     return OwnerReferencesPermissionEnforcement(dependencies.authorizer, resources_of)

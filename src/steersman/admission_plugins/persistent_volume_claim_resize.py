@@ -51,7 +51,7 @@ _CLASS: Final = Reading(lambda obj: obj, "allowVolumeExpansion")
 
 def _make(dependencies: PluginDependencies) -> PersistentVolumeClaimResize:
     classes = dependencies.objects("storage.k8s.io", "storageclasses")
-    return PersistentVolumeClaimResize(lambda name: classes.known("", name, _CLASS))
+    return PersistentVolumeClaimResize(lambda name: classes.read_cached("", name, _CLASS))
 
 
 PERSISTENT_VOLUME_CLAIM_RESIZE: Final = Declaration(PersistentVolumeClaimResize, on_by_default=True, make=_make)

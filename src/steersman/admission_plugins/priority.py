@@ -111,7 +111,11 @@ _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "value", "globalDefaul
 
 def _make(dependencies: PluginDependencies) -> Priority:
     classes = dependencies.objects("scheduling.k8s.io", "priorityclasses")
-    return Priority(lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.follow)
+    return Priority(
+        lambda name: classes.read_cached("", name, _CLASS),
+        lambda: classes.read_all_cached("", _CLASS),
+        classes.subscribe,
+    )
 
 
 PRIORITY: Final = Declaration(Priority, on_by_default=True, make=_make)

@@ -15,7 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
-from steersman.rest.objects import LookUp, Reading, all_known
+from steersman.rest.objects import LookUp, Reading, no_look_up
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -34,7 +34,7 @@ class RuntimeClass(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = no_look_up) -> None:
         """Create the plugin; `look_up` reads a class from storage, in case another server has written it."""
         self._find = find
         self._look_up = look_up
@@ -102,7 +102,7 @@ _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 def _make(dependencies: PluginDependencies) -> RuntimeClass:
     classes = dependencies.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.look_up)
+    return RuntimeClass(lambda name: classes.read_cached("", name, _CLASS), classes.refresh)
 
 
 RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

@@ -16,7 +16,7 @@ from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
-from steersman.rest.objects import LookUp, Reading, all_known
+from steersman.rest.objects import LookUp, Reading, no_look_up
 from steersman.work.offloading import offload
 
 DEFAULT_ACCOUNT: Final = "default"
@@ -71,7 +71,7 @@ class ServiceAccount(Plugin):
         self,
         find: Callable[[str, str], Account | None],
         pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
-        look_up: LookUp = all_known,
+        look_up: LookUp = no_look_up,
     ) -> None:
         """Create the plugin; `look_up` reads an account from storage, in case another server has written it."""
         self._find = find
@@ -240,7 +240,9 @@ _ACCOUNT: Final = Reading(
 
 def _make(dependencies: PluginDependencies) -> ServiceAccount:
     accounts = dependencies.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), look_up=accounts.look_up)
+    return ServiceAccount(
+        lambda namespace, name: accounts.read_cached(namespace, name, _ACCOUNT), look_up=accounts.refresh
+    )
 
 
 SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

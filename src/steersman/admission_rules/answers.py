@@ -15,7 +15,7 @@ from typing import Final, ParamSpec, TypeVar
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
 from steersman.cel.steps import Frame
-from steersman.work.offloading import is_hurried, offload, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded, offload
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,10 +51,10 @@ class Answers:
         self._is_hurried = False
         self._allowance = 0
         self.frame: Frame | None = None
-        """Frame of the current evaluation, if `is_hurried`."""
+        """Frame of the current evaluation, if `can_move_to_thread`."""
 
     @property
-    def is_hurried(self) -> bool:
+    def can_move_to_thread(self) -> bool:
         """Return True if the evaluation runs on the event loop, where its cost is limited to `allowance`."""
         return self._is_hurried
 
@@ -67,7 +67,7 @@ class Answers:
         """Subtract the cost of an evaluation from the allowance. If it is exceeded, restart in a worker thread."""
         self._allowance -= cost
         if self._allowance < 0:
-            takes_long()
+            ensure_offloaded()
 
     def begin(self, frame: Frame) -> None:
         """Note the frame of an evaluation on the event loop."""
@@ -104,5 +104,5 @@ class Answers:
             self._known[check] = answer if isinstance(answer, Answer) else await answer
 
     def _begin(self, work: Callable[[], R]) -> R:
-        self._is_hurried, self.frame = is_hurried(), None
+        self._is_hurried, self.frame = can_move_to_thread(), None
         return work()

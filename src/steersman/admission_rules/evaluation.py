@@ -14,7 +14,7 @@ from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, r
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import quote
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 BUDGET: Final = 10_000_000
 """Cost limit of all expressions of one policy, for one request and one parameter."""
@@ -141,7 +141,7 @@ class Activation:
 
 def _outcome(program: Program, given: Mapping[str, Any], answers: Answers) -> tuple[Any, int]:
     """Return the result of a program, and its cost. Raises Unanswered."""
-    if not answers.is_hurried:
+    if not answers.can_move_to_thread:
         return program.outcome(given, CALL_LIMIT)
     outer, allowance = answers.frame, answers.allowance
     value, cost = program.outcome(given, allowance, answers.begin)
@@ -195,8 +195,8 @@ class _Variables(LazyMap):
         assert self._answers is not None
         if self._depth >= _DEEPEST:
             raise EvaluationError(f"composited variable {quote(name)} is needed by too many others at once")
-        if self._depth >= _DEEP and self._answers.is_hurried:
-            takes_long()
+        if self._depth >= _DEEP and self._answers.can_move_to_thread:
+            ensure_offloaded()
         self._depth += 1
         try:
             value, cost = _outcome(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)

@@ -27,7 +27,7 @@ from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
 from steersman.machinery.managed_fields.typed_error import TypedError
 from steersman.machinery.managed_fields.typed_value import kind_of, validate
 from steersman.machinery.patch import json_patch
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 APPLY: Final = (OBJECT,)
 JSON_PATCHES: Final = (types.list_of(JSON_PATCH),)
@@ -62,8 +62,8 @@ class _Room:
     """Budget of steps for converting the value of an expression, which may contain the same list many times."""
 
     def __init__(self, answers: Answers) -> None:
-        self._left = _MOST_ON_LOOP if answers.is_hurried else _MOST
-        self._is_hurried: Final = answers.is_hurried
+        self._left = _MOST_ON_LOOP if answers.can_move_to_thread else _MOST
+        self._is_hurried: Final = answers.can_move_to_thread
 
     def work(self, steps: int) -> None:
         """Spend steps. Raises StatusError 413 if the budget is exceeded."""
@@ -76,7 +76,7 @@ class _Room:
         """
         if cost > self._left:
             if self._is_hurried:
-                takes_long()
+                ensure_offloaded()
             raise too_many_values()
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -35,7 +35,7 @@ async def preferred_resources(client: Client) -> DiscoveryResult:
     """Return every resource once, in the first version in which its group serves it. Raises StatusError, Unreachable."""
     served: dict[tuple[str, str], DiscoveredResource] = {}
     failed: list[str] = []
-    turn = Turn()
+    time_slice = TimeSlice()
     for path in ("/api", "/apis"):
         for group in (await client.get_plain(path, _ACCEPT)).get("items") or ():
             name = group.get("metadata", {}).get("name", "")
@@ -44,7 +44,7 @@ async def preferred_resources(client: Client) -> DiscoveryResult:
                     failed.append(f"{name}/{version['version']}" if name else version["version"])
                 for each in _resources(name, version):
                     served.setdefault((name, each.resource.plural), each)
-                    await turn.give()
+                    await time_slice.pause_if_over()
     return DiscoveryResult(tuple(served.values()), tuple(failed))
 
 

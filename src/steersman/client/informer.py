@@ -16,7 +16,7 @@ from steersman.client.errors import is_expired, is_invalid
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.work.backoff import Backoff, Retries
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class Informer(Generic[O]):
                 limit=_PAGE,
                 continue_token=token,
             )
-            async for obj in unhurried(found.items):
+            async for obj in time_sliced(found.items):
                 if self._room is not None:
                     self._room.take(Event("ADDED", obj, len(self.resource.encode(obj))))
                 self._change(obj, gone=False)
@@ -244,7 +244,7 @@ class Informer(Generic[O]):
     async def _forget(self) -> None:
         """Remove all objects and notify the handlers of each removal."""
         self._version = ""
-        async for obj in unhurried(self.list()):
+        async for obj in time_sliced(self.list()):
             self._change(obj, gone=True)
 
     def _take(self, event: Event[O]) -> None:

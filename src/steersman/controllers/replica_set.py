@@ -49,7 +49,7 @@ from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, without_conditions
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         claims = Claims(self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels))
         active = await claims.claim(filter(is_active, pods))
         terminating = 0
-        async for pod in unhurried(pods):
+        async for pod in time_sliced(pods):
             going = is_terminating(pod) and is_controlled_by(pod, owner)
             terminating += going and selector.matches(pod.metadata.labels)
         error: Exception | None = None
@@ -265,7 +265,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
-        async for pod in unhurried(active):
+        async for pod in time_sliced(active):
             fully_labelled += labels <= pod.metadata.labels.items()
             if is_ready(pod):
                 ready += 1

@@ -39,7 +39,7 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
 from steersman.scheduler.volumes.store import VolumeStore
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class Scheduler:
             group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
 
     async def _decide_pods(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while True:
             queued = await self.queue.pop()
             if is_heavy(queued.pod):
@@ -222,7 +222,7 @@ class Scheduler:
             while len(self._requests) >= _MOST_TOLD:
                 self._fewer.clear()
                 await self._fewer.wait()
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _decide_heavy_pods(self) -> None:
         """One after the other beside all others, and for a part of the time."""

@@ -31,7 +31,7 @@ from steersman.nodes.usage import RESOURCES, Usage, usage_of
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
@@ -112,7 +112,7 @@ class UsageStorage(Generic[M]):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See Lister. Such lists have no version and are not cut into pages."""
         found: list[Item] = []
-        async for metadata, metrics_of in unhurried(self._objects.each(ctx.action.namespace)):
+        async for metadata, metrics_of in time_sliced(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
                 metrics = metrics_of()

@@ -22,7 +22,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import shown_url
-from steersman.machinery.private_files import read_bounded, warn_of_access
+from steersman.machinery.private_files import read_bounded, temporary_file, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
@@ -370,12 +370,8 @@ def client_tls(
         elif not insecure:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if certificate:
-            import tempfile
-
-            with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads keys only from files; this one is private
-                file.write(certificate + b"\n" + key)
-                file.flush()
-                context.load_cert_chain(file.name)
+            with temporary_file(certificate + b"\n" + key) as name:  # OpenSSL reads both from files only
+                context.load_cert_chain(name)
     except ssl.SSLError as error:
         raise KubeconfigError(f"tls: these certificates or keys cannot be used: {error.reason or error}") from None
     return context

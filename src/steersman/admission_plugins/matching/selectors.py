@@ -41,8 +41,8 @@ class Selecting:
         Upstream reads it once more too before it reports a missing namespace. Raises StatusError 429, 500.
         """
         namespace = attributes.action.namespace
-        if namespace and not self._namespaces.has("", namespace) and not _brings_labels(attributes):
-            await self._namespaces.look_up("", namespace)
+        if namespace and not self._namespaces.is_cached("", namespace) and not _brings_labels(attributes):
+            await self._namespaces.refresh("", namespace)
 
     def selects(self, attributes: Attributes, in_namespaces: Compiled, of_objects: Compiled) -> bool:
         """Return True if both selectors match a request that rules have matched.
@@ -76,7 +76,7 @@ class Selecting:
         if _brings_labels(attributes):
             labels: Mapping[str, str] | None = attributes.obj.metadata.labels
         else:
-            found = attributes.namespace or self._namespaces.known("", action.namespace, NAMESPACE)
+            found = attributes.namespace or self._namespaces.read_cached("", action.namespace, NAMESPACE)
             labels = None if found is None else found.labels
         if labels is None:
             raise not_found(_NAMESPACES, action.namespace)

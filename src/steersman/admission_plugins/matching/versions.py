@@ -17,7 +17,7 @@ from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import internal
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.rest.conversion import Conversion, settled
+from steersman.rest.conversion import Conversion, run_with_conversions
 from steersman.rest.resource import OtherVersion
 from steersman.work.offloading import offload
 
@@ -45,7 +45,7 @@ class Form:
         conversion = self._conversion
         if conversion is not None:
             source, target = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
+            return await run_with_conversions(conversion.convert, obj, source, target)
         if self._other is None:
             return obj
         return await offload(self._other.from_hub, obj)
@@ -60,7 +60,7 @@ class Form:
         if conversion is not None:
             await offload(self.kind.default, obj)
             target, source = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
+            return await run_with_conversions(conversion.convert, obj, source, target)
         return await offload(partial(_hub, self.kind, other), obj)
 
     def _kinds(self, conversion: Conversion) -> tuple[OpenKind, OpenKind]:
@@ -86,14 +86,14 @@ class Versions:
     def form(self, attributes: Attributes, seen: Seen) -> Form:
         """Return the conversion to the matched version of a request. Raises StatusError 500 if the kind is not served."""
         action = attributes.action
-        own = self._mapper.of_resource(action.group, action.version, action.resource)
+        own = self._mapper.get(action.group, action.version, action.resource)
         if own is None:
             raise _not_served(attributes.kind)
         if attributes.kind != own.form.gvk:  # the object is of a subresource's own kind
             return Form(_below(own, attributes.kind), None, own.form)
         served = own
         if (seen.group, seen.version) != (action.group, action.version):
-            found = self._mapper.of_resource(seen.group, seen.version, seen.resource)
+            found = self._mapper.get(seen.group, seen.version, seen.resource)
             if found is None:
                 raise _not_served(seen.kind)
             served = found
@@ -101,13 +101,13 @@ class Versions:
 
     def of_kind(self, gvk: GroupVersionKind) -> Kind[Any] | None:
         """Return a served kind, None if it is not served."""
-        found = self._mapper.of_kind(gvk)
+        found = self._mapper.resources_for(gvk)
         return found[0].form if found else None
 
     def own(self, attributes: Attributes) -> Kind[Any]:
         """Return the kind of a request's objects as plugins get them. Raises StatusError 500 if it is not served."""
         action = attributes.action
-        served = self._mapper.of_resource(action.group, action.version, action.resource)
+        served = self._mapper.get(action.group, action.version, action.resource)
         if served is None:
             raise _not_served(attributes.kind)
         if attributes.kind != served.form.gvk:

@@ -122,14 +122,14 @@ class NodeRestriction(Plugin):
 
     def _found(self, attributes: Attributes, name: str) -> HostedPod:
         """Return a pod's uid and node. Raises StatusError 404."""
-        pod = self._pods.known(attributes.action.namespace, name, _POD)
+        pod = self._pods.read_cached(attributes.action.namespace, name, _POD)
         if pod is None:
             raise not_found(_POD_LISTER, name)
         return pod
 
     def _uid(self, node: str) -> str:
         """Return the uid of a Node. Raises StatusError 404."""
-        uid = self._nodes.known("", node, _UID)
+        uid = self._nodes.read_cached("", node, _UID)
         if uid is None:
             raise not_found(_NODE_LISTER, node)
         return uid
@@ -160,7 +160,7 @@ class NodeRestriction(Plugin):
         request = attributes.obj
         reference = request.spec.bound_object_ref
         _refuse(attributes, forbidden_in_token_request(reference))
-        pod = await self._pods.find(attributes.action.namespace, reference.name)
+        pod = await self._pods.get_cached(attributes.action.namespace, reference.name)
         if pod is None:
             raise not_found(_POD_LISTER, reference.name)
         if reference.uid != pod.metadata.uid:

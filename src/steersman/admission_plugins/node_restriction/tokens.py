@@ -100,7 +100,7 @@ class Audiences:
 
 async def _get(objects: Objects, namespace: str, name: str, resource: GroupResource) -> Any:
     """Return an object. Raises StatusError 404 with the resource in the singular, as upstream's listers do."""
-    found = await objects.find(namespace, name) if name else None
+    found = await objects.get_cached(namespace, name) if name else None
     if found is None:
         raise not_found(resource, name)
     return found

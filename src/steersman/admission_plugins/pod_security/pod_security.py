@@ -27,7 +27,7 @@ from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -263,12 +263,12 @@ class _Pace:
     """Time limit of one second for work in time slices."""
 
     def __init__(self) -> None:
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         self._end = time.monotonic() + MAX_SECONDS
 
     async def goes_on(self) -> bool:
         """Yield to the event loop if the time slice is over. Return False once the second is over."""
-        await self._turn.give()
+        await self._time_slice.pause_if_over()
         return time.monotonic() < self._end
 
 
@@ -346,7 +346,7 @@ def _make(dependencies: PluginDependencies, configuration: Configuration) -> Pod
     pods = dependencies.objects("", "pods")
     return PodSecurity(
         dependencies.namespace,
-        lambda namespace: (pods.count(namespace), pods.every(namespace)),
+        lambda namespace: (pods.count(namespace), pods.iterate_cached(namespace)),
         PodSecurityMetrics(dependencies.registry),
         configuration,
     )

@@ -19,7 +19,7 @@ from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -107,8 +107,8 @@ class PolicyPlugin(Plugin):
         self._authorizer: Final = dependencies.authorizer
         self._metrics: Final = dependencies.policy_metrics
         self._condition_metrics: Final = dependencies.condition_metrics
-        policies.follow(self.notify_work_changed)
-        bindings.follow(self.notify_work_changed)
+        policies.subscribe(self.notify_work_changed)
+        bindings.subscribe(self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         return not self._policies.are_none
@@ -128,12 +128,12 @@ class PolicyPlugin(Plugin):
         """Yield the policies that match a request, in the order of their names, once for each binding. Raises
         StatusError.
         """
-        turn = Turn()
+        time_slice = TimeSlice()
         found = self._policies.about(attributes)
         if found:
             await self._selecting.look_up(attributes)
         for bound, seen in found:
-            await turn.give()
+            await time_slice.pause_if_over()
             policy = bound.policy
             try:
                 if not self._is_selected(policy, attributes):
@@ -143,7 +143,7 @@ class PolicyPlugin(Plugin):
                 yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
                 continue
             for binding, _ in bound.bindings.of(attributes):
-                await turn.give()
+                await time_slice.pause_if_over()
                 try:
                     if not self._is_selected(binding, attributes):
                         continue
@@ -176,7 +176,7 @@ class PolicyPlugin(Plugin):
         name = attributes.action.namespace
         if not name or attributes.kind == _NAMESPACE:
             return None
-        found = self._namespaces.known("", name, _PLAIN)
+        found = self._namespaces.read_cached("", name, _PLAIN)
         if found is None:
             raise not_found(_NAMESPACES, name)
         return found

@@ -18,7 +18,7 @@ from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Schema
 from steersman.work.offloading import mark_large, offload
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -145,13 +145,13 @@ class _Mutating:
         self._kept: Final = kept
         self._context: Final = context
         self._answers: Final = plugin.answers(attributes)
-        self._turn: Final = Turn()
+        self._time_slice: Final = TimeSlice()
         self._is_dirty = False
 
     async def mutate(self, invocation: Invocation, param: Any) -> list[str]:
         """Change the object by a policy with one parameter. Return the errors of its mutations. Raises StatusError."""
         attributes = self._attributes
-        await self._turn.give()
+        await self._time_slice.pause_if_over()
         rules = await self._plugin.rules(invocation.policy)
         form = self._plugin.form(attributes, invocation)
         inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
@@ -170,7 +170,7 @@ class _Mutating:
         before = inputs.object
         failures: list[str] = []
         for mutation, is_patch in rules.mutations if before is not None else ():
-            await self._turn.give()
+            await self._time_slice.pause_if_over()
             began = perf_counter()
             try:
                 if not is_patch and not _is_typed(attributes, invocation, form):

@@ -73,7 +73,7 @@ class Params:
     def check(self, policy: Policy) -> None:
         """Raise ParamError if the policy's kind of parameters is not served."""
         kind = policy.param_kind
-        if kind is not None and not self._mapper.of_kind(kind):
+        if kind is not None and not self._mapper.resources_for(kind):
             text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
             raise ParamError(text, of_policy=True)
 
@@ -85,7 +85,7 @@ class Params:
         kind, ref = policy.param_kind, binding.spec.param_ref
         if kind is None or ref is None:
             return (None,)
-        (served, *_) = self._mapper.of_kind(kind)
+        (served, *_) = self._mapper.resources_for(kind)
         if served.resource.namespaced:
             namespace = ref.namespace or namespace
             if not namespace:
@@ -112,9 +112,11 @@ class Params:
         try:
             objects = self._objects(resource.group, resource.plural)
             if ref.name:
-                items: Sequence[Item] = (await objects.item(ctx, ref.name),)
+                items: Sequence[Item] = (await objects.get_item(ctx, ref.name),)
             else:
-                items = await objects.items(ctx, ListOptions(from_label_selector(ref.selector), resource_version="0"))
+                items = await objects.list_items(
+                    ctx, ListOptions(from_label_selector(ref.selector), resource_version="0")
+                )
             return [Param(self, served, kind, item) for item in items]
         except SelectorError as error:
             raise ParamError(str(error)) from None

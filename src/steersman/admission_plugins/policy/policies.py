@@ -132,7 +132,7 @@ class Policies:
     def __init__(self, policies: Objects, bindings: Objects, mapper: RESTMapper) -> None:
         self._policies: Final = policies
         self._bindings: Final = bindings
-        self._changed_of: Final = policies.changed, bindings.changed
+        self._changed_of: Final = policies.change_count, bindings.change_count
         self._mapper: Final = mapper
         self._changed = -1, -1
         self._index: RuleIndex[Bound[Any]] | None = None

@@ -12,7 +12,7 @@ from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigure
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
 from steersman.machinery.validation.formats import byte_length
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -71,7 +71,7 @@ class _Judging:
     def __init__(self, plugin: ValidatingAdmissionPolicy, attributes: Attributes) -> None:
         self._plugin: Final = plugin
         self._attributes: Final = attributes
-        self._turn: Final = Turn()
+        self._time_slice: Final = TimeSlice()
         self._refusals: Final[list[tuple[str, str]]] = []
         """Messages and reasons of refusals."""
         self._answers: Answers | None = None
@@ -100,14 +100,14 @@ class _Judging:
         inputs = self._inputs[1]
         judgements = []
         for param in invocation.params:
-            await self._turn.give()
+            await self._time_slice.pause_if_over()
             given = inputs if param is None else inputs.with_params(await param.plain())
             judgements.append(await self._answers.settled(rules.judge, given, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
             for index, decision in enumerate(judgement.decisions):
-                await self._turn.give()
+                await self._time_slice.pause_if_over()
                 if decision.denies:
                     self._enforce(invocation, index, decision)
                 elif decision.is_error:

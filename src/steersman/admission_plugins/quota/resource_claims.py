@@ -47,9 +47,9 @@ class ResourceClaimEvaluator(Evaluator):
         return claim_names(names, self._extended_resources())
 
     def _extended_resources(self) -> ExtendedResources:
-        changed = self._device_classes.changed()
+        changed = self._device_classes.change_count()
         if changed != self._changed:
-            self._extended = dict(self._device_classes.known_all("", _EXTENDED))
+            self._extended = dict(self._device_classes.read_all_cached("", _EXTENDED))
             self._changed = changed
         return self._extended
 
@@ -61,7 +61,7 @@ class ResourceClaimEvaluator(Evaluator):
         owner = pod_of(claim)
         if owner is None:
             return {}
-        pod: Any = await self._pods.find(namespace, owner.name)
+        pod: Any = await self._pods.get_cached(namespace, owner.name)
         if pod is None or pod.metadata.uid != owner.uid:
             return {}
         charged = is_charged(pod, claim)

@@ -31,7 +31,7 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
@@ -106,7 +106,7 @@ class ResourceQuota(Plugin):
         limited: tuple[LimitedResource, ...] = (),
     ) -> None:
         self._quotas = quotas
-        self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
+        self._accounts = NamespaceCache(quotas, _ACCOUNT, tuple)
         self._evaluators = evaluators
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
@@ -116,7 +116,7 @@ class ResourceQuota(Plugin):
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         if GroupResource(writes.group, writes.resource) in IGNORED:
             return False
-        return bool(self._limited) or not self._presence.are_none
+        return bool(self._limited) or not self._presence.is_empty
 
     async def validate(self, attributes: Attributes) -> None:
         """Charge a write. Raises StatusError 403 if a quota is exceeded, its usage is unknown or the object lacks
@@ -127,7 +127,7 @@ class ResourceQuota(Plugin):
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
-        unlimited = not (await self._accounts.of(namespace))[0]
+        unlimited = not (await self._accounts.get(namespace))[0]
         if unlimited and not self._limited:
             return
         evaluator = self._evaluators.get(resource) or Evaluator(counting(resource))
@@ -165,7 +165,7 @@ class ResourceQuota(Plugin):
         If some quotas cannot be stored, the charged writes are checked against these quotas again. The other quotas
         keep the stored usage even if a write is refused then: the quota controller corrects it.
         """
-        accounts, is_much = await self._accounts.of(namespace)
+        accounts, is_much = await self._accounts.get(namespace)
         failure: StatusError | None = None
         for _ in range(_ATTEMPTS):
             charged: list[_Waiter] = []
@@ -195,7 +195,7 @@ class ResourceQuota(Plugin):
                     waiter.admit()
                 return
             waiters = charged
-            accounts, is_much = await self._accounts.of(namespace)
+            accounts, is_much = await self._accounts.get(namespace)
             accounts = tuple(each for each in accounts if each.name in failed)
         assert failure is not None
         for waiter in waiters:

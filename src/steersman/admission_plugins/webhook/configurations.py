@@ -22,7 +22,7 @@ class Configurations:
         self, objects: Objects, mapper: RESTMapper, settled: Callable[[frozenset[ClientConfig]], None]
     ) -> None:
         self._objects: Final = objects
-        self._changed_of: Final = objects.changed
+        self._changed_of: Final = objects.change_count
         self._mapper: Final = mapper
         self._settled: Final = settled
         self._changed = -1

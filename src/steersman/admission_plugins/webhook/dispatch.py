@@ -76,7 +76,7 @@ class WebhookPlugin(Plugin):
         self._clients: Final = Clients(dependencies.locate_service, login, dependencies.itself, dependencies.egress)
         configurations = dependencies.objects(_GROUP, self.plural)
         self._configurations: Final = Configurations(configurations, dependencies.mapper, self._settled)
-        configurations.follow(self.notify_work_changed)
+        configurations.subscribe(self.notify_work_changed)
         self._selecting: Final = Selecting(dependencies.objects("", "namespaces"))
         self._versions: Final = Versions(dependencies.mapper)
         self._caller: Final = Caller(self._clients, dependencies.webhook_metrics, mutating=self.mutates)

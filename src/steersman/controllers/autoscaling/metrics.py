@@ -31,7 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
 _VERSION_GOOD_FOR: Final = 30.0
@@ -62,7 +62,7 @@ class MetricsClient:
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
-        async for raw in unhurried(found.items):
+        async for raw in time_sliced(found.items):
             each = _decoded("resource", PodMetrics, bytes(raw))
             value = _usage(each, resource, container)
             if value is not None:

@@ -43,7 +43,7 @@ from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.work.backoff import Backoff
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _BURST: Final = 250
 """Most pods that one reconciliation creates or deletes."""
@@ -154,7 +154,7 @@ class DaemonSetController(Controller[Key]):
             return
         if daemon_set.metadata.deletion_timestamp:
             return
-        turn = Turn()
+        time_slice = TimeSlice()
         selector = await compiled(daemon_set.spec.selector)
         history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
@@ -163,19 +163,19 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
-        await turn.give()  # with many nodes each step takes milliseconds
+        await time_slice.pause_if_over()  # with many nodes each step takes milliseconds
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
         pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         if not errors:
             errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]

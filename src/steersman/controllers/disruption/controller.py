@@ -35,7 +35,7 @@ from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, with_condition
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 STALE_AFTER: Final = 120.0
 """Seconds after which the DisruptionTarget condition of a pod that is not being deleted is stale."""
@@ -176,7 +176,7 @@ class DisruptionController(Controller[Subject]):
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """Yield the pods that a budget selects, in time slices."""
         matches = (await self._selector_of(budget)).matches
-        async for pod in unhurried(self._pods.list(budget.metadata.namespace)):
+        async for pod in time_sliced(self._pods.list(budget.metadata.namespace)):
             if matches(pod.metadata.labels):
                 yield pod
 

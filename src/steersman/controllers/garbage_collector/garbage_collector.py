@@ -25,7 +25,7 @@ from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedSet
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
@@ -82,15 +82,15 @@ class GarbageCollector(Controller[tuple[str, str]]):
             deque(change, maxlen=0)
 
     async def _take_changes(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while True:
             while self._changes:
                 for _ in self._changes[0]:
-                    await turn.give()
+                    await time_slice.pause_if_over()
                 self._changes.popleft()
             self._come.clear()
             await self._come.wait()
-            turn = Turn()
+            time_slice = TimeSlice()
 
     def _tell_of_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
         about = ObjectReference(
@@ -160,7 +160,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             return
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
-        async for reference in unhurried(latest.owner_references):
+        async for reference in time_sliced(latest.owner_references):
             if self._is_certain(node, reference):
                 solid.append(reference)
                 continue

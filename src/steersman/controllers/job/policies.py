@@ -10,7 +10,7 @@ from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodes
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.job import intervals
 from steersman.controllers.job.intervals import Indexes
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 
 class Verdict(Struct, frozen=True):
@@ -67,9 +67,9 @@ async def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes
     """Return a text about the first rule that the succeeded indexes meet; None if no rule is met."""
     if policy is None or not len(succeeded):
         return None
-    turn = Turn()
+    time_slice = TimeSlice()
     for index, rule in enumerate(policy.rules or ()):
-        await turn.give()
+        await time_slice.pause_if_over()
         count = rule.succeeded_count
         if rule.succeeded_indexes is not None:
             least = rule.succeeded_indexes.count(",") + 1

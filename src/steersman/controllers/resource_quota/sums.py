@@ -11,7 +11,7 @@ from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import Measure
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -43,10 +43,10 @@ class Sum(Generic[O]):
 
     async def used(self, names: Collection[str]) -> Amounts:
         """Return the usage of `names`, 0 for unused names. It may include changes made during the call."""
-        turn = Turn()
+        time_slice = TimeSlice()
         while self._changed:
             self._count(*self._changed.popitem())
-            await turn.give()
+            await time_slice.pause_if_over()
         total = {name: self._total.get(name, ZERO) for name in names}
         for obj in self._going.values():
             for name, amount in self._usage(obj).items():

@@ -30,7 +30,7 @@ from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
@@ -58,12 +58,12 @@ class Mirrored(Struct):
         for family in ("IPv4", "IPv6"):
             self.endpoints.setdefault((family, ports), {})
         added = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         given = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
         for key, ready in given:
             if added >= MOST:
                 break
-            await turn.give()
+            await time_slice.pause_if_over()
             found = _endpoint(addresses[key], ready=ready)
             if found is None:
                 self.invalid += 1
@@ -128,7 +128,7 @@ class EndpointSliceMirroringController(Controller[Key]):
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
         groups = [await group_of_subset(each, addresses) for each in endpoints.subsets]
-        async for subset in unhurried(repacked(groups)):
+        async for subset in time_sliced(repacked(groups)):
             await mirrored.add(subset, addresses)
         self._tell(endpoints, mirrored)
         await self._write(key, endpoints, mirrored, slices)

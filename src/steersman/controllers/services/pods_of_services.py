@@ -11,7 +11,7 @@ from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a Service that a reconciliation is delayed after a change of a pod.
@@ -113,7 +113,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
     async def _look(self, key: Key, state: S) -> None:
         """Process the changed pods. Pods that change meanwhile queue the key again."""
         service = state.service
-        turn = Turn()
+        time_slice = TimeSlice()
         while state.changed:
             name = next(iter(state.changed))
             del state.changed[name]
@@ -126,7 +126,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
                 state.members.discard(name)
                 state.trigger_times.gone(name)
                 state.forget(name)
-            await turn.give()
+            await time_slice.pause_if_over()
 
 
 def _differs(old: Service, new: Service) -> bool:

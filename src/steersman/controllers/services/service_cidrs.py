@@ -17,7 +17,7 @@ from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
@@ -106,9 +106,9 @@ class ServiceCIDRController(Controller[str]):
         own = blocks(found.spec.cidrs)
         if all(is_within(others, *each) for each in own):
             return False
-        turn = Turn()
+        time_slice = TimeSlice()
         for each in self._addresses:
-            await turn.give()
+            await time_slice.pause_if_over()
             if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
                 continue
             address = ip_address(each.metadata.name)

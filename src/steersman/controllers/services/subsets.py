@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 MOST: Final = 1000
 """Most addresses of Endpoints."""
@@ -61,13 +61,13 @@ async def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, En
 
     A user's subset may have thousands of addresses, so the work is done in time slices.
     """
-    turn = Turn()
+    time_slice = TimeSlice()
     ready: set[AddressKey] = set()
     not_ready: set[AddressKey] = set()
     for keys, given in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
         for each in given:
             keys.add(addresses_key(each, addresses))
-            await turn.give()
+            await time_slice.pause_if_over()
     return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))
 
 

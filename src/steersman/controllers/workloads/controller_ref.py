@@ -14,7 +14,7 @@ from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer, new_or_old
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -137,7 +137,7 @@ class Claims(Generic[O]):
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
-        async for obj in unhurried(objects):
+        async for obj in time_sliced(objects):
             found = controller_of(obj)
             if found is not None and (found.uid != uid or matches(obj)):
                 if found.uid == uid:

@@ -18,7 +18,7 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _AT_ONCE: Final = 16
 """Most concurrent requests. The server may run on the same event loop and needs time to answer them."""
@@ -106,7 +106,7 @@ async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Except
 async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
     """Call the `count` acts of an iterator, up to 16 at the same time, and return their errors."""
     errors: list[Exception] = []
-    turn = Turn()
+    time_slice = TimeSlice()
 
     async def work() -> None:
         for act in left:
@@ -114,7 +114,7 @@ async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -
                 await act()
             except _REFUSED as error:
                 errors.append(error)
-            await turn.give()  # many acts have nothing to do and return without ever waiting
+            await time_slice.pause_if_over()  # many acts have nothing to do and return without ever waiting
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(_AT_ONCE, count)):

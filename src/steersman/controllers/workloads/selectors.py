@@ -17,7 +17,7 @@ _LARGE: Final = 200
 _MOST: Final = 100_000
 """Most requirements of all cached selectors together: about 30 MiB."""
 
-_remembered: BoundedCache[bytes, Selector] = BoundedCache(_MOST, room=_MOST)
+_remembered: BoundedCache[bytes, Selector] = BoundedCache(_MOST, max_bytes=_MOST)
 
 
 def _size(selector: LabelSelector) -> int:

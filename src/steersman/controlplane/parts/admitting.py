@@ -1,4 +1,4 @@
-"""Parts that a request passes on its way to its handler: admission, the audit, priority and fairness."""
+"""Parts that a request passes before its handler: admission, audit, priority and fairness."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Admission(Part):
 
 
 class Audit(Part):
-    """The audit of requests, if flags ask for one."""
+    """The audit of requests, if flags configure it."""
 
     options: Options
     embedding: Embedding

@@ -27,7 +27,7 @@ from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultC
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
 from steersman.work.periodic import Periodic
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 RESYNC: Final = 15.0
 """Seconds between two reconciliations of waiting claims and volumes (`--pvclaimbinder-sync-period`)."""
@@ -113,7 +113,7 @@ class PersistentVolumeBinder(Controller[Key]):
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
     ) -> None:
         """Queue objects, in time slices."""
-        async for each in unhurried(objects):
+        async for each in time_sliced(objects):
             self.queue.add((kind, *key_of(each)))
 
     async def sync(self, key: Key) -> None:

@@ -12,7 +12,7 @@ from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
 from steersman.machinery.values.quantity import parse
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _Kind = tuple[str, str, str]
 """Storage class, volume mode and attributes class, which must be equal in claim and volume."""
@@ -83,7 +83,7 @@ class Available:
         if delayed:
             return None
         selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
-        turn = Turn()
+        time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
@@ -100,7 +100,7 @@ class Available:
                 found = self._volumes.get(name)  # it may be gone, as other tasks run in between
                 if found is not None and _is_free(found) and selector.matches(found.metadata.labels):
                     return found
-                await turn.give()
+                await time_slice.pause_if_over()
         return None
 
 
