@@ -25,18 +25,18 @@ from steersman.controllers.daemon_set.rolling import Change, next_change, surge_
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.own_writes import OwnWrites
-from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
+from steersman.controllers.workloads.pod_control import PodControl, pod_from_template, run_all, slow_start
 from steersman.controllers.workloads.revisions import REVISION_HASH
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
@@ -103,7 +103,7 @@ class DaemonSetController(Controller[Key]):
         if new is None or new.metadata.deletion_timestamp:
             owner = resolve(self._sets, namespace, controller_of(pod))
             if owner is not None:
-                self._expected.deleted(key_of(owner), pod.metadata.uid)
+                self._expected.observe_deletion(key_of(owner), pod.metadata.uid)
                 self._soon(owner)
             return
         former, owner = owners_of_change(self._sets, old, new)
@@ -111,8 +111,8 @@ class DaemonSetController(Controller[Key]):
             if each is not None:
                 self._soon(each)
         if owner is not None and old is None:
-            self._expected.created(key_of(owner))
-        for candidate in candidates(self._sets, may_own, old, new):
+            self._expected.observe_creation(key_of(owner))
+        for candidate in possible_owners(self._sets, may_own, old, new):
             self._soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
@@ -122,7 +122,7 @@ class DaemonSetController(Controller[Key]):
             if old is not None:
                 self._soon(owner)
         elif new is not None:
-            for candidate in candidates(self._sets, may_own, None, new):
+            for candidate in possible_owners(self._sets, may_own, None, new):
                 self._soon(candidate)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -146,7 +146,7 @@ class DaemonSetController(Controller[Key]):
         if daemon_set is None:
             self._forget(key)
             return
-        if self._written.is_behind(key, daemon_set):
+        if self._written.is_stale(key, daemon_set):
             return
         if daemon_set.spec.selector == LabelSelector():
             text = "This daemon set is selecting all pods. A non-empty selector is required."
@@ -155,7 +155,7 @@ class DaemonSetController(Controller[Key]):
         if daemon_set.metadata.deletion_timestamp:
             return
         time_slice = TimeSlice()
-        selector = await compiled(daemon_set.spec.selector)
+        selector = await compile_selector(daemon_set.spec.selector)
         history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)
@@ -164,7 +164,7 @@ class DaemonSetController(Controller[Key]):
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
         await time_slice.pause_if_over()  # with many nodes each step takes milliseconds
-        if not self._expected.satisfied(key):
+        if not self._expected.are_satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
@@ -200,7 +200,7 @@ class DaemonSetController(Controller[Key]):
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str
     ) -> list[Exception]:
         """Continue a rolling update, once the effects of all earlier changes were observed. Return errors."""
-        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.satisfied(key):
+        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.are_satisfied(key):
             return []
         suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
         now = times.unix(times.now())
@@ -264,22 +264,22 @@ class DaemonSetController(Controller[Key]):
         async def create(number: int) -> None:
             with ignoring(is_namespace_terminating):
                 await self._control.create(
-                    pod_of(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
+                    pod_from_template(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
                 )
 
         async def delete(pod: Pod) -> None:
             try:
                 await self._control.delete(pod, daemon_set)
             except (StatusError, Unreachable) as error:
-                self._expected.deleted(key, pod.metadata.uid)
+                self._expected.observe_deletion(key, pod.metadata.uid)
                 if isinstance(error, Unreachable):
                     raise
                 if not is_not_found(error):
                     raise TryLater(f"unable to delete pods: {error}") from error
 
         succeeded, error = await slow_start(len(nodes), create)
-        self._expected.created(key, len(nodes) - succeeded)
-        errors = await all_of([partial(delete, pod) for pod in pods])
+        self._expected.observe_creation(key, len(nodes) - succeeded)
+        errors = await run_all([partial(delete, pod) for pod in pods])
         return [error, *errors] if error is not None else errors
 
     async def _tell(
@@ -298,7 +298,7 @@ class DaemonSetController(Controller[Key]):
                 fresh = await self.client.get(DAEMON_SETS, key[1], key[0])
                 status.collision_count = fresh.status.collision_count
                 written = await self.client.update_status(DAEMON_SETS, replace(fresh, status=status))
-            self._written.wrote(key, written)
+            self._written.record(key, written)
         if seconds > 0 and status.number_ready != status.number_available:
             self.queue.add_after(key, seconds)
 

@@ -9,8 +9,8 @@ from steersman.api.core.v1 import Pod
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
-from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.revisions import REVISION_HASH, holds, new_revision, revisions_of
+from steersman.controllers.workloads.large_templates import offload_if_large
+from steersman.controllers.workloads.revisions import REVISION_HASH, equal_revisions, has_data, new_revision
 from steersman.controllers.workloads.template_hash import template_hash
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -39,7 +39,7 @@ class History:
     async def of(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
         """Return the history of a DaemonSet from its revisions."""
         template = daemon_set.spec.template
-        data, same = await on_template(template, revisions_of, template, revisions)
+        data, same = await offload_if_large(template, equal_revisions, template, revisions)
         return cls(client, daemon_set, data, same, [each for each in revisions if each not in same])
 
     async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
@@ -73,7 +73,7 @@ class History:
     async def _make(self, number: int) -> ControllerRevision:
         daemon_set = self._daemon_set
         metadata, template = daemon_set.metadata, daemon_set.spec.template
-        hash_ = await on_template(template, template_hash, template, daemon_set.status.collision_count)
+        hash_ = await offload_if_large(template, template_hash, template, daemon_set.status.collision_count)
         name = f"{metadata.name}-{hash_}"
         revision = new_revision(DAEMON_SETS, daemon_set, name, {REVISION_HASH: hash_}, self._data, number)
         try:
@@ -82,7 +82,7 @@ class History:
             if not is_already_exists(error):
                 raise
             existing = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
-            if await on_template(template, holds, existing, self._data):
+            if await offload_if_large(template, has_data, existing, self._data):
                 return existing
             await self._collided()
             raise

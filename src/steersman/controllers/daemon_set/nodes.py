@@ -19,7 +19,7 @@ from steersman.api.core.v1 import (
     PodTemplateSpec,
     Toleration,
 )
-from steersman.controllers.workloads.copies import changeable_template
+from steersman.controllers.workloads.copies import mutable_template_copy
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.built_in.node_affinity import required
 from steersman.machinery.built_in.taints import untolerated
@@ -83,7 +83,7 @@ def generation_of(daemon_set: DaemonSet) -> str | None:
 
 def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
     """Return the pod template of a revision."""
-    template = changeable_template(daemon_set.spec.template)
+    template = mutable_template_copy(daemon_set.spec.template)
     template.spec.tolerations = with_tolerations(template.spec)
     labels = {**template.metadata.labels, REVISION_HASH: hash_}
     generation = generation_of(daemon_set)

@@ -35,15 +35,15 @@ from steersman.controllers.deployment.status import (
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.copies import mutable_copy
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.values.conditions import find_condition
 
@@ -74,7 +74,7 @@ class DeploymentController(Controller[Key]):
     def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         owners = [*owners_of_change(self._deployments, old, new)]
         if new is not None:
-            owners += candidates(self._deployments, may_own, old, new)
+            owners += possible_owners(self._deployments, may_own, old, new)
         for owner in owners:
             if owner is not None:
                 self.queue.add(key_of(owner))
@@ -99,13 +99,13 @@ class DeploymentController(Controller[Key]):
         if known is None:
             return
         with ignoring(is_namespace_terminating):
-            await self._sync(changeable(known))
+            await self._sync(mutable_copy(known))
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
             await self._selects_all(deployment)
             return
-        selector = await compiled(deployment.spec.selector)
+        selector = await compile_selector(deployment.spec.selector)
         claims = Claims(
             self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
         )

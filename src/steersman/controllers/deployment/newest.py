@@ -18,9 +18,9 @@ from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, progressing, with_changed
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
-from steersman.controllers.workloads.copies import changeable, changeable_template
-from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.template_hash import same_template, template_hash
+from steersman.controllers.workloads.copies import mutable_copy, mutable_template_copy
+from steersman.controllers.workloads.large_templates import offload_if_large
+from steersman.controllers.workloads.template_hash import is_same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
@@ -44,7 +44,7 @@ class SameTemplate:
         known = self._known[key]
         if known is None:
             templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
-            known = await on_template(max(templates, key=_size), same_template, *templates)
+            known = await offload_if_large(max(templates, key=_size), is_same_template, *templates)
             self._known.keep(key, known)
         return known
 
@@ -120,7 +120,7 @@ class Newest:
         """Update the annotations of the new ReplicaSet, if it exists, and the revision of the Deployment."""
         if self.new is None:
             return
-        deployment, changed = self.deployment, changeable(self.new)
+        deployment, changed = self.deployment, mutable_copy(self.new)
         seconds = deployment.spec.min_ready_seconds
         updated = notes.update_annotations(deployment, changed, notes.max_revision(self.old) + 1)
         if updated or changed.spec.min_ready_seconds != seconds:
@@ -167,8 +167,8 @@ class Newest:
     async def _described(self) -> ReplicaSet:
         """Return an object for the new ReplicaSet, named by the template's hash, with 0 replicas."""
         deployment = self.deployment
-        template = changeable_template(deployment.spec.template)
-        hash_ = await on_template(template, template_hash, template, deployment.status.collision_count)
+        template = mutable_template_copy(deployment.spec.template)
+        hash_ = await offload_if_large(template, template_hash, template, deployment.status.collision_count)
         template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
         wanted = deployment.spec.selector
         assert wanted is not None

@@ -23,7 +23,7 @@ from steersman.controllers.deployment.fence_posts import (
     replicas_of,
 )
 from steersman.controllers.deployment.newest import TEMPLATE_HASH, Newest, SameTemplate
-from steersman.controllers.workloads.copies import changeable, changeable_template
+from steersman.controllers.workloads.copies import mutable_copy, mutable_template_copy
 
 
 async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
@@ -92,7 +92,7 @@ async def scale_to(
         is_annotated = not annotate or all(own.get(name) == value for name, value in written.items())
         if before == size and is_annotated:
             continue
-        changed = changeable(each)
+        changed = mutable_copy(each)
         changed.spec.replicas = size
         changed.metadata.annotations = {**own, **written}
         newest.put(await client.update(REPLICA_SETS, changed))
@@ -157,7 +157,7 @@ def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added
 
 async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
     """Set a Deployment's template to that of an older revision, as requested by the annotation of an older API."""
-    deployment = changeable(newest.deployment)
+    deployment = mutable_copy(newest.deployment)
     about = reference(DEPLOYMENTS, deployment)
     revision = notes.rollback_to(deployment) or notes.last_revision(newest.everything)
     found = next((each for each in newest.everything if notes.revision_of(each) == revision), None)
@@ -170,7 +170,7 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
         text = f'The rollback revision contains the same template as current deployment "{deployment.metadata.name}"'
         recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
     else:
-        deployment.spec.template = changeable_template(found.spec.template)
+        deployment.spec.template = mutable_template_copy(found.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
         own = {**notes.not_handed_on(own), **notes.handed_on(found.metadata.annotations)}
         rolled_back = True

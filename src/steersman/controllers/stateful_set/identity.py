@@ -10,7 +10,7 @@ import msgspec
 from steersman.api.apps.v1 import StatefulSet
 from steersman.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume
 from steersman.client.resources import STATEFUL_SETS
-from steersman.controllers.workloads.pod_control import pod_of
+from steersman.controllers.workloads.pod_control import pod_from_template
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.codec.serializer import deep_copy
 
@@ -55,7 +55,7 @@ def revision_of(pod: Pod) -> str:
 
 def new_pod(stateful_set: StatefulSet, ordinal: int, revision: str) -> Pod:
     """Return a new pod with this ordinal, from the set's template."""
-    pod = pod_of(stateful_set.spec.template, STATEFUL_SETS, stateful_set)
+    pod = pod_from_template(stateful_set.spec.template, STATEFUL_SETS, stateful_set)
     pod.metadata.name = f"{stateful_set.metadata.name}-{ordinal}"
     put_identity(stateful_set, pod)
     pod.metadata.labels[REVISION_HASH] = revision

@@ -44,11 +44,11 @@ class StatefulPods:
             self._tell("Create", stateful_set, pod, error)
             raise
         key = key_of(stateful_set)
-        self.expected.raise_by(key, creations=1)
+        self.expected.add(key, creations=1)
         try:
             made = await self._client.create(PODS, pod)
         except StatusError as error:
-            self.expected.created(key)
+            self.expected.observe_creation(key)
             if not is_already_exists(error):
                 self._tell("Create", stateful_set, pod, error)
             raise
@@ -58,11 +58,11 @@ class StatefulPods:
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Delete a pod. Raises StatusError, Unreachable."""
         key, uid = key_of(stateful_set), pod.metadata.uid
-        self.expected.raise_by(key, deletions=(uid,))
+        self.expected.add(key, deletions=(uid,))
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace)
         except StatusError as error:
-            self.expected.deleted(key, uid)
+            self.expected.observe_deletion(key, uid)
             if not is_not_found(error):
                 self._tell("Delete", stateful_set, pod, error)
                 raise
