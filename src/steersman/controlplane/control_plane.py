@@ -221,7 +221,7 @@ class ControlPlane:
 
     async def definitions_settled(self) -> None:
         """Return once every definition of a custom resource that was stored has been looked at."""
-        await self.part(CustomResources).definitions.settled()
+        await self.part(CustomResources).definitions.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
         """Everything that is stored now. Raises TypeError for storage that is not in memory."""

@@ -37,7 +37,7 @@ class ClassConversion(LocalConversion):
         whole.content = merged(whole.content, obj.unsaid)
         return stored.value_as_is(whole)
 
-    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+    def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
         """Raises StatusError 500 for an object that its class cannot hold."""
         try:
             content = self._instances.converted(obj, source.version, target.version)

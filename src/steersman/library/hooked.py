@@ -57,7 +57,7 @@ class Hooked:
         hooks = self._hooks.of(subresource).prepare
         if not hooks:
             return
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         try:
             instance = self._instances.of_hub(new, version.declared.name)
         except ModelError:
@@ -99,7 +99,7 @@ class Hooked:
     ) -> Iterator[FieldError]:
         """What the class finds wrong with an object that its schema finds nothing wrong with."""
         try:
-            instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
+            instance = self._instances.of_hub(new, self._versions.for_request(ctx).declared.name)
         except ModelError as error:
             yield from _unfit(new, error)
             return
@@ -124,7 +124,7 @@ class Hooked:
         self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services, subresource: str
     ) -> None:
         """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         if await offload(version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
@@ -159,7 +159,7 @@ class Hooked:
 
     def _version(self, ctx: Context, operation: str) -> str:
         """The version of the objects that a hook is called for."""
-        return (self._versions.stored if operation == DELETE else self._versions.of(ctx)).declared.name
+        return (self._versions.stored if operation == DELETE else self._versions.for_request(ctx)).declared.name
 
     def _request(
         self,
@@ -255,7 +255,7 @@ class HookedStrategy(CustomResourceStrategy):
         self._hooked.prepare(ctx, obj, None)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        if self._versions.of(ctx).declared.has_status:
+        if self._versions.for_request(ctx).declared.has_status:
             new.content.pop(_STATUS, None)
             if _STATUS in old.content:
                 new.content[_STATUS] = old.content[_STATUS]
