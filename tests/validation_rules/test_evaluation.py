@@ -280,5 +280,5 @@ def test_rules_that_are_compiled_are_judged_without_their_types(monkeypatch: pyt
     compiled = rules(schema)
     compiled.compile()
     assert not compiled._declarations.objects
-    monkeypatch.setattr(type(compiled._declarations), "of", None)
+    monkeypatch.setattr(type(compiled._declarations), "type_of", None)
     assert [str(error) for error in compiled.evaluate(obj).errors] == expected

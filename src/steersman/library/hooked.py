@@ -308,18 +308,18 @@ class AfterWrite(Allocator[OpenObject]):
         self._subresource = subresource
         self._services = services
 
-    async def take(
+    async def allocate(
         self, ctx: Context, new: OpenObject, old: OpenObject | None
     ) -> Callable[[bool], Awaitable[None] | None]:
         """See Allocator."""
         operation = CREATE if old is None else UPDATE
 
-        def settle(stored: bool) -> Awaitable[None] | None:
+        def finish(stored: bool) -> Awaitable[None] | None:
             if not stored:
                 return None
             return self._hooked.written(ctx, new, old, operation, self._services, self._subresource)
 
-        return settle
+        return finish
 
     async def release(self, ctx: Context, obj: OpenObject) -> None:
         """See Allocator."""
