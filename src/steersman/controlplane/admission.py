@@ -15,7 +15,7 @@ from steersman.admission_plugins.certificate_approval import CERTIFICATE_APPROVA
 from steersman.admission_plugins.certificate_signing import CERTIFICATE_SIGNING
 from steersman.admission_plugins.certificate_subject_restriction import CERTIFICATE_SUBJECT_RESTRICTION
 from steersman.admission_plugins.cluster_trust_bundle_attest import CLUSTER_TRUST_BUNDLE_ATTEST
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, PluginDependencies
 from steersman.admission_plugins.default_ingress_class import DEFAULT_INGRESS_CLASS_PLUGIN
 from steersman.admission_plugins.default_storage_class import DEFAULT_STORAGE_CLASS_PLUGIN
 from steersman.admission_plugins.default_toleration_seconds import DEFAULT_TOLERATION_SECONDS
@@ -58,13 +58,13 @@ class Configured(Struct, frozen=True):
 
     name: str
     on_by_default: bool
-    made: Callable[[Surroundings, AdmissionConfiguration], Plugin]
+    made: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
 
 
 def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[AdmissionConfiguration], C]) -> Configured:
     """Return a plugin together with the reader of its configuration."""
 
-    def made(server: Surroundings, configuration: AdmissionConfiguration) -> Plugin:
+    def made(server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
         return declaration.make(server, read(configuration))
 
     return Configured(declaration.name, declaration.on_by_default, made)
@@ -124,7 +124,7 @@ def plugin_names() -> list[str]:
     return sorted((*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)))
 
 
-def admission_chain(options: Options, server: Surroundings) -> Chain:
+def admission_chain(options: Options, server: PluginDependencies) -> Chain:
     """Return the chain of enabled plugins: the defaults and those that flags enable, without those that flags disable.
 
     Raises OptionsError for a configuration that a plugin cannot use.

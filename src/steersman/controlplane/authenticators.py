@@ -78,18 +78,18 @@ _ACCOUNT: Final[Reading[TokenAccount]] = Reading(
 
 
 def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
-    return lambda namespace, name: stores.objects("", "serviceaccounts").known(namespace, name, _ACCOUNT)
+    return lambda namespace, name: stores.objects("", "serviceaccounts").read_cached(namespace, name, _ACCOUNT)
 
 
 def _find(stores: Stores, plural: str) -> Find:
-    return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+    return lambda namespace, name: stores.objects("", plural).read_cached(namespace, name, _NAMED)
 
 
 def _looking_up(stores: Stores) -> LookUp | None:
     """Return a function that reads a token's bound object from storage; None if no other server writes to it."""
     if stores.storage_of(GroupResource("", "serviceaccounts")).knows_newest:
         return None
-    return lambda plural, namespace, name: stores.objects("", plural).look_up(namespace, name)
+    return lambda plural, namespace, name: stores.objects("", plural).refresh(namespace, name)
 
 
 def _read_token_secret(secret: Secret) -> TokenSecret:
@@ -107,7 +107,7 @@ def _known_secret(stores: Stores, namespace: str, name: str, reading: Reading[T]
     with a token that cannot be verified.
     """
     try:
-        return stores.objects("", "secrets").known(namespace, name, reading)
+        return stores.objects("", "secrets").read_cached(namespace, name, reading)
     except StorageNotReady as error:
         logger.error("looking up the secret %s/%s of a token failed: %s", namespace, name, error.message)
         return None

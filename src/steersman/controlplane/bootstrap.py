@@ -124,7 +124,7 @@ class Bootstrap:
         namespace, name = AUTHENTICATION_INFO
         objects = self._objects("", "configmaps")
         ours = self._authentication_info()
-        there = await objects.find(namespace, name)
+        there = await objects.get_cached(namespace, name)
         try:
             data = combined({} if there is None else there.data, ours)
         except ValueError as error:
@@ -184,7 +184,7 @@ class Bootstrap:
             return None
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         names = map(_api_service_name, self._api_service_versions)
-        missing = [name for name in names if not objects.has("", name)]
+        missing = [name for name in names if not objects.is_cached("", name)]
         return f"missing APIService: {missing}" if missing else None
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:

@@ -231,9 +231,10 @@ class ControlPlane:
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot of this control plane; clients see the changes as writes. Raises TypeError."""
-        self._memory().restore(snapshot)
-        await self.part(KeptUp).upkeep.repair_ports()
-        await self.definitions_settled()
+        with bound(self.account()):
+            self._memory().restore(snapshot)
+            await self.part(KeptUp).upkeep.repair_ports()
+            await self.definitions_settled()
 
     async def stop_listening(self) -> None:
         """Close all connections at once and accept no more; requests in this process go on."""
@@ -283,7 +284,8 @@ class ControlPlane:
             server.hooks.forget_pre_shutdown()
         if server is not None and await self._has_successors(server):
             server.parting = PARTING
-        await self._running.aclose()
+        with bound(self.account()):
+            await self._running.aclose()
         self._parts = Parts(*self._given)
 
     async def _has_successors(self, server: Server) -> bool:

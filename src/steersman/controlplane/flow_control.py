@@ -119,11 +119,11 @@ class FlowControl:
 
     async def _take_configuration(self) -> list[Finding]:
         levels: list[PriorityLevelConfiguration] = [
-            level async for level, _ in self._stores.objects(GROUP, LEVELS).every()
+            level async for level, _ in self._stores.objects(GROUP, LEVELS).iterate_cached()
         ]
         schemas: list[Schema] = []
         compiled: dict[str, tuple[str, Matcher]] = {}
-        async for each, large in self._stores.objects(GROUP, SCHEMAS).every():
+        async for each, large in self._stores.objects(GROUP, SCHEMAS).iterate_cached():
             schema: FlowSchema = each
             uid_and_generation = f"{schema.metadata.uid} {schema.metadata.generation}"
             version, matcher = self._compiled.get(schema.metadata.name, ("", None))

@@ -64,14 +64,14 @@ class FlowControlConfiguration:
         for plural, ours in ((SCHEMAS, schemas + more_schemas), (LEVELS, levels + more_levels)):
             wanted = {each.metadata.name for each in ours}
             objects = self._objects(GROUP, plural)
-            for name, is_ours in objects.known_all("", _NAME_AND_MARK):
+            for name, is_ours in objects.read_all_cached("", _NAME_AND_MARK):
                 if is_ours and name not in wanted:
                     await remove(objects, name)
 
 
 async def _ensure_one(objects: StoreObjects, wanted: _Configuration, *, is_mandatory: bool) -> None:
     name = wanted.metadata.name
-    current: _Configuration | None = await objects.find("", name)
+    current: _Configuration | None = await objects.get_cached("", name)
     if current is None:
         try:
             await objects.create(loopback(), wanted, manager=MANAGER)

@@ -26,11 +26,11 @@ class GroupOrder:
         }
         self._of_services: dict[str, tuple[tuple[str, str], Priority]] = {}
         for key, priority in self._built_in.items():
-            catalogue.prioritize(*key, priority)
+            catalogue.set_priority(*key, priority)
 
     def follow(self, services: Store[APIService]) -> None:
         """Follow the priorities in these APIServices."""
-        read = services.kind.part(_READING.paths)
+        read = services.kind.partial_decoder(_READING.paths)
 
         def changed(_: str, name: str, entry: Entry | None) -> None:
             before = self._of_services.pop(name, None)
@@ -40,9 +40,9 @@ class GroupOrder:
             if found == before:
                 return
             if before is not None and (found is None or found[0] != before[0]):
-                self._catalogue.prioritize(*before[0], self._built_in.get(before[0]))
+                self._catalogue.set_priority(*before[0], self._built_in.get(before[0]))
             if found is not None:
-                self._catalogue.prioritize(*found[0], found[1])
+                self._catalogue.set_priority(*found[0], found[1])
 
         Follower(services, changed).begin()
 

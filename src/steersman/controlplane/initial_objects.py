@@ -24,7 +24,7 @@ ObjectsOf = Callable[[str, str], StoreObjects]
 async def ensure(objects: StoreObjects, obj: Any) -> bool:
     """Create the object if it is missing; return True if it was created."""
     metadata = obj.metadata
-    if objects.has(metadata.namespace, metadata.name):
+    if objects.is_cached(metadata.namespace, metadata.name):
         return False
     ctx: Context = loopback(metadata.namespace)
     try:
@@ -72,7 +72,7 @@ async def _reconcile(
     expected.kind = expected.api_version = ""
     objects = objects_of(_RBAC, plural)
     metadata = expected.metadata
-    there: Any = await objects.find(metadata.namespace, metadata.name)
+    there: Any = await objects.get_cached(metadata.namespace, metadata.name)
     result = decide(there, expected)
     if result.protected or result.operation is Operation.NONE:
         return

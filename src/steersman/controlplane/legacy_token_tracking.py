@@ -36,7 +36,7 @@ class LegacyTokenTracking:
     async def sync(self) -> None:
         """Create the ConfigMap if it is missing, and correct a malformed date."""
         config_maps = self._config_maps
-        found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
+        found: ConfigMap | None = await config_maps.get_cached(NAMESPACE, NAME)
         today = times.today()
         if found is None:
             now = self._clock()

@@ -15,7 +15,7 @@ from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
 from steersman.server.version import version_info
 from steersman.store.store import Store
-from steersman.work.offloading import forgotten
+from steersman.work.offloading import missed_offloads
 
 _BUILD: Final = {
     "major": "major",
@@ -87,7 +87,7 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
             "steersman_work_not_offloaded_total",
             "Work that may take long and was done on the event loop, as its caller did not offload it.",
             (),
-            lambda: (((), forgotten.count),),
+            lambda: (((), missed_offloads.count),),
         ),
         *process_series(),
         Computed(

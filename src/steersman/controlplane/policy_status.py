@@ -77,13 +77,13 @@ class PolicyStatus:
 
     async def _sync(self, name: str) -> None:
         """Check a policy if its status is out of date. Raises StatusError if the status cannot be written now."""
-        known = self._objects.known("", name, _GENERATIONS)
+        known = self._objects.read_cached("", name, _GENERATIONS)
         if known is not None and known[0] > known[1]:
-            with bound(current().of(MANAGER)):
+            with bound(current().for_user(MANAGER)):
                 await self._check(name)
 
     async def _check(self, name: str) -> None:
-        policy: ValidatingAdmissionPolicy | None = await self._objects.find("", name)
+        policy: ValidatingAdmissionPolicy | None = await self._objects.get_cached("", name)
         if policy is None:
             return
         checker = await self._type_checker()

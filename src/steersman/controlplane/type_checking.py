@@ -39,7 +39,7 @@ class TypeChecker:
         """Return the warnings for a policy. Raises TooMuchToSay."""
         rules = spec.match_constraints.resource_rules if spec.match_constraints is not None else []
         resources = await self._resource_kinds()
-        gvks = await offload_if(True, resources.of_rules, rules)
+        gvks = await offload_if(True, resources.kinds_for, rules)
         found = [await self._typed(each) for each in gvks]
         kinds = [each for each in found if each is not None]
         params = None if not kinds or spec.param_kind is None else await self._params(spec.param_kind)

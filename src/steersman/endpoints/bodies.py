@@ -88,7 +88,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     if the body is announced as large and many large requests of the same account are waiting.
     """
     limit = scope.shared.max_body_bytes
-    if request.account is not None and request.account.place is not None and 0 < large_length(request) <= limit:
+    if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
     try:
         data = await request.http.body.read(limit)

@@ -1,6 +1,6 @@
 """gzip compression of large answers, in threads, for clients that accept it.
 
-isa-l compresses several times faster than zlib, with about the ratio of zlib's level 1, which upstream uses.
+See `machinery.deflate` for the libraries that compress.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from concurrent.futures import Executor
 from contextlib import aclosing
 from typing import Final
 
-from isal import isal_zlib
-
 from steersman.endpoints.accept_encoding import takes_gzip
 from steersman.endpoints.request import Request
 from steersman.endpoints.streamed import StreamedBody
+from steersman.machinery.deflate import Compressor, compressor
 from steersman.net.message import Response
 
 COMPRESS_OVER: Final = 128 * 1024
 """Bytes above which an answer is compressed."""
-_LEVEL = 1
-_GZIP_WINDOW = 31
 _BATCH = 512 * 1024
 
 
@@ -54,18 +51,18 @@ async def compress(response: Response, executor: Executor) -> Response:
 
 
 def _compress_all(pieces: Sequence[bytes]) -> bytes:
-    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
-    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+    stream = compressor()
+    return b"".join([*map(stream.compress, pieces), stream.flush()])
 
 
 async def _compressed(
     batches: AsyncGenerator[list[bytes], None], loop: asyncio.AbstractEventLoop, executor: Executor
 ) -> AsyncGenerator[bytes, None]:
-    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+    stream = compressor()
     async with aclosing(batches):
         async for batch in batches:
-            yield await loop.run_in_executor(executor, _compress_some, compressor, batch)
-    yield compressor.flush()
+            yield await loop.run_in_executor(executor, _compress_some, stream, batch)
+    yield stream.flush()
 
 
 async def _batches(pieces: Sequence[bytes]) -> AsyncGenerator[list[bytes], None]:
@@ -95,5 +92,5 @@ async def _gathered(body: StreamedBody) -> AsyncGenerator[list[bytes], None]:
     yield batch
 
 
-def _compress_some(compressor: isal_zlib.Compress, pieces: Sequence[bytes]) -> bytes:
-    return b"".join(map(compressor.compress, pieces))
+def _compress_some(stream: Compressor, pieces: Sequence[bytes]) -> bytes:
+    return b"".join(map(stream.compress, pieces))

@@ -79,8 +79,8 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
 
 def _verbs(resource: Resource[Any]) -> list[str]:
     verbs = list(resource.verbs)
-    if resource.told_verbs is not None:
-        verbs = [verb for verb in resource.told_verbs() if verb in verbs]
+    if resource.discovery_verbs is not None:
+        verbs = [verb for verb in resource.discovery_verbs() if verb in verbs]
     return verbs if resource.by_definition else sorted(verbs)
 
 

@@ -125,11 +125,11 @@ async def _with_room(config: Instruments, handle: Handler, request: Request, siz
     """
     bodies, user, account = config.large_requests.bodies, request.user.name, current()
     await bodies.enter(user, size)
-    account.place = place = Place(config.large_requests.places, user, size)
+    account.permit = place = Place(config.large_requests.places, user, size)
     try:
         return await handle(request)
     finally:
-        account.place = None  # tasks of this account may outlive the request
+        account.permit = None  # tasks of this account may outlive the request
         place.give_back()
         bodies.leave(user, size)
 

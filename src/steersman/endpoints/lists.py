@@ -13,8 +13,6 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
-from isal import isal_zlib
-
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
 from steersman.endpoints.objects import PARTIAL, partial_body
@@ -23,6 +21,7 @@ from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, e
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
+from steersman.machinery import deflate
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode_in_order, pretty
 from steersman.machinery.errors.status import not_acceptable
@@ -352,7 +351,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         if remember or size <= WHOLE:
             messages.append(found)
         elif packed_size < KEPT:
-            packed.append(isal_zlib.compress(_joined(found), 1))
+            packed.append(deflate.compress(_joined(found)))
             packed_size += len(packed[-1])
         else:
             continue
@@ -367,7 +366,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
             yield _joined(found)
         packed.reverse()
         while packed:
-            yield isal_zlib.decompress(packed.pop())
+            yield deflate.decompress(packed.pop())
         for some in slices_of(listing.items, SLICE_BYTES, kept):
             yield _joined(await account.offload_if(is_much(some), _messages, message, some, False))
             await next_slice(_FEW, account)

@@ -145,7 +145,7 @@ def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     def convert(obj: Any, source: Version, target: Version) -> Any:
         if conversion.renames:
             return obj
-        return conversion.converted(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
+        return conversion.convert(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
 
     versions = {name: Version(each) for name, each in conversion.kinds.items()}
     return VersionConverter(kind.api_version, versions, convert)

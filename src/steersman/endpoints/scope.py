@@ -20,7 +20,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
-from steersman.rest.conversion import settled
+from steersman.rest.conversion import run_with_conversions
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
 from steersman.work.offloading import offload
 
@@ -77,7 +77,7 @@ class Scope(Generic[C]):
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
-        self.run = offload if resource.conversion is None else settled
+        self.run = offload if resource.conversion is None else run_with_conversions
         """Runner of work that converts objects, offloaded if large (rest.conversion)."""
         self.selectable_fields = None if other is None else other.selectable_fields
         """Storage's names of selectable fields by their names in this version; None if the resource's fields apply."""

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, KnownNamespace, Operation
+from steersman.admission.interface import CREATE, UPDATE, NamespaceState, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
@@ -121,7 +121,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     With `may_create` the object is created if it is missing, otherwise only if the kind can be created by PUT.
     """
     chain, action = write.scope.shared.admission, write.request.action
-    namespace: KnownNamespace | None = None
+    namespace: NamespaceState | None = None
 
     async def make(old: Any | None) -> Any:
         nonlocal namespace

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from steersman.flowcontrol.fairness import Fairness, Flow
 from steersman.flowcontrol.queue_set import Queue, QueueSet, Ticket
 from steersman.flowcontrol.seat_seconds import as_text
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _LEVELS: Final = (
     "PriorityLevelName",
@@ -166,7 +166,7 @@ def _duration(seconds: float) -> str:
 async def taken(rows: Iterable[Row]) -> list[Row]:
     """Return the rows, up to a limit, yielding to the event loop: there may be thousands, which change meanwhile."""
     found: list[Row] = []
-    async for row in unhurried(islice(rows, MOST_LINES)):
+    async for row in time_sliced(islice(rows, MOST_LINES)):
         found.append(tuple(map(_cut, row)))
     return found
 

@@ -130,7 +130,7 @@ class AskingTLS(ssl.SSLContext):
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
 
-    def wrap_bio(  # type: ignore[override]  # type: ignore[override]  # the arguments that event loops pass
+    def wrap_bio(  # type: ignore[override]  # the arguments that event loops pass
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False, *_: Any, **__: Any
     ) -> AskedConnection:
         """Return the server side of a connection."""

@@ -161,7 +161,7 @@ class ServerTLS:
     def refresh(self, *, now: bool = False) -> None:
         """Reload changed files; check them only if the interval is over or `now` is true."""
         if now:
-            self._contexts.look()
+            self._contexts.refresh()
         else:
             self._contexts.current()
 

@@ -29,7 +29,7 @@ from steersman.server.health import HealthChecks
 from steersman.server.server import Server
 from steersman.server.version import version_info
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
 _DISCOVERY_AGE: Final = 3600
@@ -79,7 +79,7 @@ async def _index(server: Server, request: Request) -> Response:
 async def _metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
     """Answer with all metrics, formatted one metric at a time so that a scrape does not block other requests."""
     pieces = []
-    async for text in unhurried(server.config.registry.expose()):
+    async for text in time_sliced(server.config.registry.expose()):
         pieces.append(text.encode())
     if server.gather is not None:
         pieces = await server.gather(pieces)

@@ -12,6 +12,8 @@ MAJOR: Final = "1"
 MINOR: Final = "36"
 PATCH: Final = "3"
 GIT_VERSION: Final = f"v{MAJOR}.{MINOR}.{PATCH}+steersman.{steersman.__version__}"
+SHOWN_VERSION: Final = f"{steersman.__version__} (Kubernetes v{MAJOR}.{MINOR}.{PATCH})"
+"""The version that `--version` prints: this program's, and that of the API."""
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 

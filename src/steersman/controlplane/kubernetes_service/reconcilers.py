@@ -21,7 +21,7 @@ from steersman.controlplane.kubernetes_service.leases import ServerLeases
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
 from steersman.rest.context import loopback
-from steersman.store.storage_errors import available
+from steersman.store.storage_errors import available, committed
 
 NAMESPACE: Final = "default"
 NAME: Final = "kubernetes"
@@ -56,7 +56,7 @@ class LeaseReconciler:
         self._objects = objects
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
-        await available(self._leases.renew(address))
+        await committed(self._leases.renew(address))
         running = await available(self._leases.addresses())
         if not running:
             raise ValueError(
@@ -68,7 +68,7 @@ class LeaseReconciler:
         return alone
 
     async def remove(self, address: str, port: int) -> None:
-        await available(self._leases.remove(address))
+        await committed(self._leases.remove(address))
         running = await available(self._leases.addresses())
         await _write(self._objects, lambda old: leading_to(old, running, _port(port), sets_port=False))
 
@@ -111,7 +111,7 @@ async def _write(objects: ObjectsOf, change: Change) -> None:
     StatusError.
     """
     endpoints = objects("", "endpoints")
-    there: Endpoints | None = await endpoints.find(NAMESPACE, NAME)
+    there: Endpoints | None = await endpoints.get_cached(NAMESPACE, NAME)
     if there is None:
         labels = {SKIP_MIRROR: "true"}
         made = Endpoints(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels), subsets=change(()))
@@ -135,7 +135,7 @@ async def _write(objects: ObjectsOf, change: Change) -> None:
 async def _write_slice(slices: StoreObjects, subsets: Sequence[EndpointSubset]) -> None:
     wanted = slice_of(subsets)
     wanted.metadata = ObjectMeta(name=NAME, namespace=NAMESPACE, labels=dict(_SLICE_LABELS))
-    there: discovery.EndpointSlice | None = await slices.find(NAMESPACE, NAME)
+    there: discovery.EndpointSlice | None = await slices.get_cached(NAMESPACE, NAME)
     ctx = loopback(NAMESPACE, NAME)
     if there is not None and there.address_type != wanted.address_type:  # the address type is immutable
         try:

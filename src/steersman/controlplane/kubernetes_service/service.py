@@ -136,7 +136,7 @@ class KubernetesService:
                 if error.reason != "Invalid":
                     raise
             await asyncio.sleep(_PAUSE)  # another server, which has just allocated the address, is creating the Service
-            await services.catch_up()
+            await services.wait_until_current()
         return await ensure(services, self._service())
 
     def _service(self) -> Service:

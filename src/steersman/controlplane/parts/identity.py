@@ -25,7 +25,7 @@ from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Wa
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
-from steersman.work.forked import Forked, may_fork
+from steersman.work.forked import Forked, can_fork
 from steersman.work.parts import Part, offered
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class FirstKeys(Part):
     child: Forked | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
-        if not self.embedding.owns_process or "cryptography" in sys.modules or not may_fork():
+        if not self.embedding.owns_process or "cryptography" in sys.modules or not can_fork():
             return
         make_data_folder(self.options)
         if any_keys(self.options.data_dir):
@@ -66,7 +66,7 @@ class FirstKeys(Part):
         except OSError as error:
             logger.info("making keys in the server process, as no child process can be started: %s", error.strerror)
             return
-        ending.callback(self.child.end)
+        ending.callback(self.child.kill)
 
     def _make(self) -> None:
         certificate_files(self.options, *hosts_of(self.options, self.flags))
@@ -76,7 +76,7 @@ class FirstKeys(Part):
     async def made(self) -> None:
         """Return once the child process has ended, or at once if there is none."""
         if self.child is not None:
-            await self.child.ended()
+            await self.child.wait()
 
 
 class SigningKeys(Part):

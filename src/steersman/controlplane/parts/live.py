@@ -81,9 +81,9 @@ class LiveResources(Part):
         """Show a served resource in discovery. Raises KeyError if it is not served."""
         self.generic.server.catalogue.announce(group, plural)
 
-    def tell_anew(self, group: str) -> None:
+    def notify_changed(self, group: str) -> None:
         """Refresh the discovery documents of a group."""
-        self.generic.server.catalogue.tell_anew(group)
+        self.generic.server.catalogue.notify_changed(group)
 
     async def withdraw(self, group: str, plural: str) -> None:
         """Stop serving a resource, and end its watches; its stored objects stay. Raises KeyError if it is not

@@ -69,7 +69,7 @@ class ResourceServices(Part):
             egress=egress,
             enable_aggregator_routing=options.enable_aggregator_routing,
             itself=self.itself,
-            resource_of=self.common.mapper.plural_of,
+            resource_of=self.common.mapper.plural_for,
         )
         ending.callback(services.proxied.close)
         ending.callback(services.kubelet.close)

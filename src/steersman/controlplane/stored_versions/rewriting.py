@@ -29,7 +29,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.store.store import Store
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -59,14 +59,14 @@ class Rewriting:
 async def _pass(store: Store[Any], form: StoredForm, stored: Storage) -> int:
     """Rewrite objects once through all keys; return the number of objects found in other versions."""
     found, start, more = 0, "", True
-    turn = Turn()
+    time_slice = TimeSlice()
     while more:
         page = await stored.range(store.prefix, start=start, limit=_PAGE)
         for item in page.items:
             if _version(form, item) != form.written:
                 found += 1
                 await _write_anew(store, item)
-            await turn.give()
+            await time_slice.pause_if_over()
         more = page.more and bool(page.items)
         if more:
             start = after(page.items[-1].key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _LINES: Final = 1_000
 """Lines of a piece."""
@@ -63,7 +63,7 @@ class Sums:
     async def add(self, text: str, *, only_counts: bool = False) -> None:
         """Add the metrics of one process; `only_counts` leaves gauges out."""
         family: _Family | None = None
-        async for line in unhurried(text.split("\n")):
+        async for line in time_sliced(text.split("\n")):
             if line.startswith("# HELP "):
                 name = line.split(" ", 3)[2]
                 family = self._families.get(name)
@@ -103,6 +103,6 @@ async def summed(texts: Sequence[str], counted: str = "") -> list[bytes]:
         await sums.add(text)
     await sums.add(counted, only_counts=True)
     pieces = []
-    async for piece in unhurried(sums.lines()):
+    async for piece in time_sliced(sums.lines()):
         pieces.append(piece.encode())
     return pieces

@@ -23,7 +23,7 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage
 from steersman.storage.shared.client import SharedStorage
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.controlplane.etcd_cluster import EtcdClusters
@@ -164,7 +164,7 @@ class Worker:
         pieces: list[bytes] = []
         if self._server is not None:
             registry: Iterator[str] = self._server.config.registry.expose()
-            async for text in unhurried(registry):
+            async for text in time_sliced(registry):
                 pieces.append(text.encode())
         self._link.send(frame(Kind.SCRAPED, number, *pieces))
 

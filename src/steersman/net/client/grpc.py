@@ -22,7 +22,7 @@ from steersman.net.http1.head import quoted
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.request import Fields, text_of
 from steersman.net.message import BodyAborted
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 LARGEST_MESSAGE: Final = 512 << 20
 """Default limit of a received message, in bytes."""
@@ -404,14 +404,16 @@ class Exchange(_Ending):
         self._carrier = connection
         self._body = IncomingBody(lambda size: connection.consumed(self, size))
         self._incoming = Messages(most)
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         connection.begin(self, block, is_open=True)
 
     async def read(self) -> bytes | None:
         """Wait for a message and return it; return None once the other side has ended the call well. Raises
         CallError.
         """
-        await self._turn.give()  # many buffered small messages would otherwise be returned without a wait
+        await (
+            self._time_slice.pause_if_over()
+        )  # many buffered small messages would otherwise be returned without a wait
         while (message := self._incoming.next()) is None:
             try:
                 piece = await self._body.next()

@@ -56,7 +56,7 @@ class UnixChannel:
         self._path = path
         self._observe = observe
         self._connection: Http2Connection | None = None
-        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_askers=False)
+        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_callers=False)
         self.failure: Exception | None = None
         """Error of the last attempt to connect; None after success or before the first attempt."""
 

@@ -22,7 +22,7 @@ from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.turns import SLICE
-from steersman.work.yielding import FewAtOnce
+from steersman.work.yielding import IterationGate
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -119,7 +119,7 @@ def new_protocol(max_size: int) -> Protocol:
     return protocol
 
 
-_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, FewAtOnce]] = WeakKeyDictionary()
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, IterationGate]] = WeakKeyDictionary()
 """Semaphore of each event loop: one WebSocket at a time parses frames."""
 
 
@@ -134,7 +134,7 @@ class Incoming:
         loop = asyncio.get_running_loop()
         turns = _turns.get(loop)
         if turns is None:
-            turns = _turns[loop] = FewAtOnce(1)
+            turns = _turns[loop] = IterationGate(1)
         self._turns = turns
         self._protocol = protocol
         self._data = b""
@@ -160,7 +160,7 @@ class Incoming:
         if self._at >= len(data):
             self._data = b""
             return False
-        await self._turns.turn()
+        await self._turns.pass_through()
         if self._is_over:
             return False
         end = time.monotonic() + SLICE

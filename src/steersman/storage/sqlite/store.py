@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from time import perf_counter
 from typing import Final, TypeVar
@@ -102,6 +103,8 @@ class SQLiteStorage:
         self._log = log
         self._clock = clock
         self._loop = loop
+        self._context = copy_context()
+        """Context of the server, in which events are delivered: the writer's thread has none."""
         self._revision, self._compact_revision, _ = log.revisions()
         self._writer = Writer(log, self._revision, clock)
         self._place = Place(path)
@@ -242,7 +245,7 @@ class SQLiteStorage:
         except Exception as error:
             tell(self._loop, self._failed, batch, error)
         else:
-            tell(self._loop, self._committed, batch, events)
+            tell(self._loop, self._committed, batch, events, context=self._context.copy())
             self._checkpointer.wrote(pages_of(len(events), size))
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:

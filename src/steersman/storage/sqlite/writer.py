@@ -7,6 +7,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -65,10 +66,15 @@ def decide(
     return rows
 
 
-def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Calls `callback` on the loop, from the thread. If the loop was closed under it nobody waits any more."""
+def tell(
+    loop: asyncio.AbstractEventLoop,
+    callback: Callable[..., object],
+    *arguments: object,
+    context: Context | None = None,
+) -> None:
+    """Call `callback` on the event loop, from the thread. If the loop was closed under it nobody waits any more."""
     with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(callback, *arguments)
+        loop.call_soon_threadsafe(callback, *arguments, context=context)
 
 
 class Writer:
