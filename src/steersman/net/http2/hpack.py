@@ -126,15 +126,17 @@ class Coded(NamedTuple):
 
 
 def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> int | None:
-    """How many fields a header block has (section 6), at most `limit` and one; None if it is cut off in one of them, or
-    changes the size of the table after one (section 4.2). Strings whose padding is to be looked at once they are
-    decoded are added to `coded`.
+    """Return how many fields a header block has (section 6), `limit` + 1 if it has more than `limit`.
 
-    Ask this before decoding: jh2's decoder panics, which is no Exception, on a block that ends where a string should
-    begin, and takes seconds for a block of a million fields, whatever it may decode to.
+    None if it is cut off in one of them, or changes the size of the table after one (section 4.2). More than `limit`
+    changes of that size count as too many fields: an encoder makes two at most. Strings whose padding is to be looked
+    at once they are decoded are added to `coded`.
+
+    Call it before decoding: jh2's decoder panics, which is no Exception, on a block that ends where a string should
+    begin, and takes seconds for a block of a million fields or changes of the size, whatever it may decode to.
     """
     at, end = 0, len(block)
-    count = 0
+    count = sizes = 0
     while at < end:
         first = block[at]
         at += 1
@@ -150,8 +152,11 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
         if first & mask == mask:
             at = _after_integer(block, at)
         if 0x20 <= first < 0x40:  # table size update
+            sizes += 1
             if count:
                 return None
+            if sizes > limit:
+                return limit + 1
             continue
         for part in (1,) if first & mask else (0, 1):
             begin, at = at, _after_string(block, at)
