@@ -281,10 +281,12 @@ async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
 
 
 async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
-    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = await index_of(client)
-    monkeypatch.setattr(descriptions, "_PACKAGE", "no-such-package")
+    (tmp_path / "SOURCE.json").write_text('{"package": "another", "version": "1", "sha256": "0"}')
+    monkeypatch.setattr(descriptions, "FOLDER", tmp_path)
+    descriptions.digest.cache_clear()
     server, _ = await new_server()
     other = InProcessClient(server.handler)
     without = await index_of(other)
@@ -293,6 +295,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     assert "description" not in schemas["io.k8s.api.core.v1.Pod"]
     server.config.executor.shutdown()
     server.config.threads.close()
+    descriptions.digest.cache_clear()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

@@ -103,12 +103,12 @@ async def test_closed_threads_let_garbage_be_collected() -> None:
 
 def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
     interpreter = _Interpreter()
-    interpreter.works()
-    interpreter.worked()  # it rests soon
+    interpreter.thread_starts_work()
+    interpreter.thread_ends_work()  # it rests soon
     interpreter.close()
-    interpreter.works()
+    interpreter.thread_starts_work()
     assert gc.isenabled()
-    interpreter.worked()
+    interpreter.thread_ends_work()
     assert gc.isenabled()
 
 

@@ -128,7 +128,7 @@ class Aggregator:
                 start()
 
     def _read(self, entry: Entry) -> Registration:
-        return REGISTRATION.make(self._services.kind.part(REGISTRATION.paths)(entry.body))
+        return REGISTRATION.make(self._services.kind.partial_decoder(REGISTRATION.paths)(entry.body))
 
     def _list(self, before: Registration | None, now: Registration | None) -> None:
         """Lists the group version; one that is another server's no more is forgotten first, with what that told."""

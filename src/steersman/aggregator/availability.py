@@ -104,7 +104,7 @@ class Availability:
 
     async def _sync(self, name: str) -> float | None:
         """Raises TryLater for a server that gives no answer, once that is written."""
-        registration = self._objects.known("", name, REGISTRATION)
+        registration = self._objects.read_cached("", name, REGISTRATION)
         if registration is None:
             return None
         backend = self._backends(name)

@@ -104,7 +104,7 @@ class ServiceResolver:
 
     def service(self, service: ServiceName) -> ServiceFacts | None:
         """The service, None if it is not there."""
-        return self._objects("", "services").known(*service, _SERVICE)
+        return self._objects("", "services").read_cached(*service, _SERVICE)
 
     async def slices(self, service: ServiceName) -> tuple[SliceFacts, ...]:
         """The endpoint slices of a service."""
@@ -165,7 +165,7 @@ class ServiceResolver:
             self._tell((namespace, service))
 
     def _label(self, entry: Entry) -> str:
-        read = self._store("discovery.k8s.io", "endpointslices").kind.part(_LABELS.paths)
+        read = self._store("discovery.k8s.io", "endpointslices").kind.partial_decoder(_LABELS.paths)
         return _LABELS.make(read(entry.body))
 
     def _tell(self, service: ServiceName) -> None:

@@ -1,4 +1,4 @@
-"""Which names a definition may have: those that no other definition of its group has first.
+"""Acceptance of the names of definitions: names that no other definition of the group has already.
 
 Follows apiextensions-apiserver `pkg/controller/status` (naming_controller.go).
 """
@@ -29,19 +29,21 @@ _OF_KINDS: Final = ("kind", "list_kind")
 
 @dataclass(slots=True)
 class TakenNames:
-    """The names that definitions of a group have, and how many have each: those of resources (plural, singular, short)
-    and those of kinds."""
+    """The names in use by the definitions of a group, with the number of users of each.
+
+    Names of resources (plural, singular, short) and names of kinds are apart.
+    """
 
     resources: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
 
     def add(self, names: CustomResourceDefinitionNames) -> None:
-        """Takes the names that a definition has been given."""
+        """Add the accepted names of a definition."""
         self.resources.update(_of_resources(names))
         self.kinds.update(_of_kinds(names))
 
     def remove(self, names: CustomResourceDefinitionNames) -> None:
-        """Frees those that one has had."""
+        """Remove the accepted names of a definition."""
         for counter, gone in ((self.resources, _of_resources(names)), (self.kinds, _of_kinds(names))):
             for each in gone:
                 counter[each] -= 1
@@ -58,10 +60,12 @@ def _of_kinds(names: CustomResourceDefinitionNames) -> list[str]:
 
 
 def judge_names(definition: Declared, taken: TakenNames) -> None:
-    """Puts into the status of a definition which of its names it may have, beside those that `taken` says.
+    """Set the accepted names and the NamesAccepted condition in the status of a definition; `taken` are those of
+    others.
 
-    A name that is not free is left as it was accepted last. The conditions say so; of one that wants no others than it
-    has, they are left as they are, also if it was refused others before that it has given up.
+    A name that is in use by another definition keeps the value that was accepted before. If the definition wants
+    exactly its accepted names, the conditions stay as they are, even after an earlier conflict over names that it has
+    given up.
     """
     wanted, before = definition.spec.names, definition.status.accepted_names
     if wanted == before:
@@ -88,15 +92,16 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         set_condition(definition, NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
     else:
         set_condition(definition, NAMES_ACCEPTED, "False", *problem)
-    # One that was established once stays so, whatever becomes of its names.
+    # A definition that was established stays so, whatever happens to its names.
     if not is_established(definition) and problem is not None:
         set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
 
 
 def refuse_names(definition: Declared) -> None:
-    """Says in the status of a definition that its plural is taken by a resource that no definition stands for.
+    """Set the status of a definition whose plural belongs to a resource without a definition.
 
-    It is not established, though it may have been before that resource came; it gets its plural back when that is gone.
+    The definition is not established, even if it was before that resource was reserved. It gets its plural back once
+    the resource is gone.
     """
     accepted = definition.status.accepted_names
     definition.status.accepted_names = msgspec.structs.replace(accepted, plural="")

@@ -1,4 +1,4 @@
-"""The condition that says whether a kind in a group of the Kubernetes community is approved.
+"""The condition of definitions in groups of the Kubernetes community that says whether they are approved.
 
 Follows apiextensions-apiserver `pkg/controller/apiapproval`.
 """
@@ -22,7 +22,7 @@ _REASONS: Final = {
 
 
 def judge_approval(definition: Declared) -> None:
-    """Puts the condition into the status of a definition in such a group."""
+    """Set the condition in the status of a definition in a protected group."""
     if is_protected(definition.spec.group):
         state, message = approval(definition.metadata.annotations)
         set_condition(definition, CONFORMANT, *_REASONS[state], message)

@@ -1,4 +1,4 @@
-"""How the objects of a definition become those of another version: as they are (None), or by a webhook.
+"""Conversion between the versions of a custom resource: none (strategy None), or by a webhook.
 
 Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion`.
 """
@@ -38,15 +38,15 @@ from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
 _REVIEW_BYTES: Final = 2 << 20
-"""Bytes of objects that are converted by one request, if it is not a single one."""
+"""Bytes of the objects in one request with several objects."""
 _MAX_ANSWER_BYTES: Final = 8 << 20
 _AT_ONCE: Final = 32
-"""Requests that may be under way to one webhook."""
+"""The most concurrent requests to one webhook."""
 
 
 class Converters:
@@ -57,7 +57,7 @@ class Converters:
         self._metrics = metrics
 
     def make(self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]) -> Conversion:
-        """That of the definition of this name, whose versions have these kinds, by apiVersion."""
+        """Return the conversion of the definition `name`; `kinds` are those of its versions by apiVersion."""
         webhook = None if declared is None or declared.strategy != "Webhook" else declared.webhook
         if webhook is None or webhook.client_config is None:
             return NoneConversion(kinds)
@@ -66,7 +66,7 @@ class Converters:
 
 
 class NoneConversion(LocalConversion):
-    """Objects are the same in all versions, as far as these know them."""
+    """The conversion of strategy None: objects are pruned to the target version, and otherwise unchanged."""
 
     renames = True
 
@@ -75,7 +75,7 @@ class NoneConversion(LocalConversion):
 
 
 class WebhookConversion(Conversion):
-    """A webhook converts."""
+    """The conversion by a webhook."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class WebhookConversion(Conversion):
         if client is not None:
             client.on_result(WebhookClient.close)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found: list[bytes] = []
         for some in _requests(values):
@@ -108,8 +108,11 @@ class WebhookConversion(Conversion):
         return found
 
     async def _converted_values(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
-        """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
-        for each alone, so a webhook may have learned to convert one only. Raises NotConverted."""
+        """Convert the values in one request.
+
+        If the answer for several objects is unusable, each is retried in a request of its own: upstream sends one
+        object at a time, so a webhook may support only that. Raises NotConverted.
+        """
         began = perf_counter()
         source = target.version_of(target.body_of(values[0]))
         version = source.rpartition("/")[2]
@@ -119,7 +122,7 @@ class WebhookConversion(Conversion):
             took = perf_counter() - began
             self._metrics.failed(self._name, version, target.version, took, error.failure)
             if error.failure != CALL:
-                log.warning(self._name, "the conversion webhook of %s has given an answer of no use", self._name)
+                log.warning(self._name, "the conversion webhook of %s returned an unusable answer", self._name)
             if len(values) > 1 and error.failure != CALL:
                 return [(await self._converted_values([value], target))[0] for value in values]
             text = str(error)
@@ -137,7 +140,7 @@ class WebhookConversion(Conversion):
         answer = await self._asked(review_of(version, uid, target.api_version, values))
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
-        async for value, raw in unhurried(zip(values, objects, strict=True)):
+        async for value, raw in time_sliced(zip(values, objects, strict=True)):
             found.append(await offload_if(is_large(raw), self._taken, value, raw, target))
         return found
 
@@ -145,22 +148,22 @@ class WebhookConversion(Conversion):
         return target.value_as_is(taken(raw, target.decode(target.body_of(value)), target))
 
     async def _asked(self, review: bytes) -> bytes:
-        """The answer to a review. Raises ReviewError."""
+        """Return the answer to a review. Raises ReviewError."""
         try:
-            async with asyncio.timeout(2 * TIMEOUT):  # it may say itself when it wants to be asked again
+            async with asyncio.timeout(2 * TIMEOUT):  # the webhook may request a retry itself
                 return await (await self._connected()).post(review)
         except (WebhookError, KubeconfigError) as error:
-            log.warning(self._name, "the conversion webhook of %s cannot be asked: %s", self._name, error)
+            log.warning(self._name, "the conversion webhook of %s cannot be called: %s", self._name, error)
             raise ReviewError(f" failed: {error}", CALL) from None
         except StatusError as error:
-            log.warning(self._name, "the conversion webhook of %s has answered with %d", self._name, error.code)
+            log.warning(self._name, "the conversion webhook of %s answered with status %d", self._name, error.code)
             raise ReviewError(f" failed: {error.message}", CALL) from None
         except TimeoutError:
             log.warning(self._name, "the conversion webhook of %s takes too long", self._name)
             raise ReviewError(" failed: context deadline exceeded", CALL) from None
 
     async def _connected(self) -> WebhookClient:
-        """The client, which is made when it is first needed, beside the loop: reading authorities takes a while."""
+        """Return the client, which is made on first use in a worker thread, as loading certificates is slow."""
         if self._client is None or self._client.has_failed:
             self._client = Flight(self._made_client)
         return await self._client
@@ -177,7 +180,7 @@ class WebhookConversion(Conversion):
 
 
 def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Values that are sent together."""
+    """Split values into groups, one for each request."""
     start = size = 0
     for at, value in enumerate(values):
         size += len(value)

@@ -1,7 +1,7 @@
-"""What follows the definitions that are stored: names them, serves them, and deletes their objects when they go.
+"""The controller of CustomResourceDefinitions: accepts names, serves resources, and deletes objects on termination.
 
 kube-apiserver has a controller for each of these, and each writes a condition (apiextensions-apiserver
-`pkg/controller`). Here one looks at a definition at a time and writes all that has changed at once.
+`pkg/controller`). This controller syncs one definition at a time and writes all changes at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -43,65 +43,67 @@ logger = logging.getLogger(__name__)
 TERMINATING: Final = "Terminating"
 
 _AGAIN: Final = (0.05, 0.5, 2.0, 5.0)
-"""Seconds after which what has failed is tried again."""
+"""Seconds before each retry."""
 _LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Seconds between looks at whether all objects are gone."""
+"""Seconds between checks for remaining objects."""
 _COOLING: Final = 70.0
-"""Seconds after which no request is left that was begun before a definition changed."""
+"""Seconds after which no request is left that began before a definition changed."""
 _LONGEST_WAIT: Final = 3.0
-"""Seconds for which a request waits for a definition to count that was stored before."""
+"""The most seconds for which a request waits until a stored definition is in effect."""
 _PATIENCE: Final = 60
-"""Looks after which the condition says that there are still some."""
+"""The number of checks after which the condition reports remaining objects."""
 
 Serves = Callable[[str, str, str], bool]
 
 
 class Serving(Protocol):
-    """Who serves resources while the server runs (the control plane)."""
+    """Serves resources while the server runs; implemented by the control plane."""
 
     async def serve_custom(self, resource: Resource[Any, Any], serves: Serves, *, announced: bool) -> None:
-        """Serves a resource in the versions for which `serves` (group, version, plural) says so, from now on, in the
-        place of the one of its name. A new one that is not `announced` is not told of before `announce`. Raises
-        ValueError if one that is stored elsewhere has its name."""
+        """Serve a resource from now on, in the versions for which `serves` (group, version, plural) is True.
+
+        It replaces the resource of the same name. Discovery shows a new resource that is not `announced` only after
+        `announce`. Raises ValueError if a resource with another storage has the name.
+        """
         ...
 
     def announce(self, group: str, plural: str) -> None:
-        """Tells clients of one that is served. Raises KeyError if it is not."""
+        """Show a served resource in discovery. Raises KeyError if it is not served."""
         ...
 
-    def tell_anew(self, group: str) -> None:
-        """Says that discovery tells something else of a group now."""
+    def notify_changed(self, group: str) -> None:
+        """Notify subscribers that the discovery of a group has changed."""
         ...
 
     async def withdraw(self, group: str, plural: str) -> None:
-        """Ends serving one. Raises KeyError if it is not served."""
+        """Stop serving a resource. Raises KeyError if it is not served."""
         ...
 
     async def filled_objects(self, group: str, plural: str) -> Objects:
-        """Its objects, once they are read. Raises KeyError, and StatusError 429."""
+        """Return access to the objects of a resource, once they are cached. Raises KeyError, and StatusError 429."""
         ...
 
 
 class Announcing(Protocol):
-    """Who tells what versions of what groups there are (`APIService` objects)."""
+    """Registers group versions (as `APIService` objects)."""
 
     def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
-        """A definition has these versions to be served, whether it is established or not."""
+        """Set the versions in which a definition is to be served, whether it is established or not."""
         ...
 
 
 class _Known(Struct, frozen=True):
-    """What is remembered of every definition: its group, and the names that it has been given."""
+    """The state of a definition that the controller keeps: its group and its accepted names."""
 
     group: str
     accepted: CustomResourceDefinitionNames
     wants_more: bool
     going: str
-    """The uid of one that is to be deleted, "" of another."""
+    """The UID of a terminating definition, "" for any other."""
 
 
 class _Served(Struct, frozen=True):
-    """A definition that is served: what of it counts for that."""
+    """A served definition, with the state on which its resource depends."""
 
     state: tuple[str, int, CustomResourceDefinitionNames]
     group: str
@@ -113,7 +115,10 @@ Made = tuple[Resource[Any, Any], "Versions"]
 
 
 def _import_maker() -> Callable[[Services, ConversionMetrics, Declared], Made]:
-    """What makes resources of definitions: servers without any do without schemas and rules."""
+    """Import and return the function that makes resources of definitions.
+
+    Servers without definitions do not load schemas and rules.
+    """
     from steersman.apiextensions.conversion import Converters
     from steersman.apiextensions.custom_resource import resource_of
 
@@ -124,7 +129,7 @@ def _import_maker() -> Callable[[Services, ConversionMetrics, Declared], Made]:
 
 
 class Definitions:
-    """`start` begins, `stop` ends."""
+    """The controller; see the module."""
 
     def __init__(
         self,
@@ -143,25 +148,27 @@ class Definitions:
         self._metrics = metrics
         self._known: dict[str, _Known] = {}
         self._taken: dict[str, TakenNames] = {}
-        """By group."""
+        """Names in use by group."""
         self._wanting: dict[str, dict[str, None]] = {}
-        """By group, the definitions that have not been given all names they want."""
+        """Definitions with a name conflict, by group."""
         self._served: dict[str, _Served] = {}
-        """By the name of the definition."""
+        """Served definitions by name."""
         self._reserved: dict[tuple[str, str], CustomResourceDefinitionNames] = {}
-        """By group and plural, the names of custom resources that no definition stands for."""
+        """Names of custom resources without a definition, by group and plural."""
         self._make: Callable[[Declared], Made] | None = None
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        """Names of definitions that wait for a look, and futures that complete when they have had it."""
+        """Definitions in the queue, with futures that complete when they have been synced."""
         self._looks: dict[str, asyncio.Future[None]] = {}
-        """Names of definitions that wait for a look or have it now, with the same futures."""
+        """Definitions in the queue or being synced, with the same futures."""
         self._queue: WorkQueue[str] = WorkQueue(base_delay=_AGAIN[0], max_delay=_AGAIN[-1])
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """What deletes objects, by definition."""
+        """Tasks that delete objects, by name of the definition."""
 
     def reserve(self, group: str, names: CustomResourceDefinitionNames) -> None:
-        """Keeps names for a resource that no definition stands for: one that wants them, or has them, is served no
-        more, and its condition NamesAccepted says so."""
+        """Reserve names for a resource without a definition.
+
+        A definition that wants or has these names is no longer served, and its condition NamesAccepted says so.
+        """
         before = self._reserved.get((group, names.plural))
         taken = self._taken.setdefault(group, TakenNames())
         self._wanting.setdefault(group, {})
@@ -181,19 +188,18 @@ class Definitions:
         return (definition.spec.group, definition.spec.names.plural) in self._reserved
 
     def install(self, add_hook: Callable[[str, Callable[[], Awaitable[None]]], None]) -> None:
-        """Adds the hooks that kube-apiserver has for it: what they stand for is done by `start`."""
+        """Add kube-apiserver's post-start hooks, which complete once all stored definitions are served."""
         for name in ("start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"):
             add_hook(name, self.settled)
 
     async def start(self) -> None:
-        """Looks at every definition, and from then on at every one that changes; returns once all are served that are
-        stored."""
+        """Start following definitions; return once all stored definitions are served."""
         Follower(self._store, self._changed).begin()
         self._queue.start(self._see_to, _failed, name="custom resource definitions", workers=1)
         await self.settled()
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop, and return once nothing runs any more."""
         await self._queue.stop()
         tasks = list(self._tasks.values())
         for each in tasks:
@@ -205,8 +211,10 @@ class Definitions:
         self._looks.clear()
 
     def behind(self, group: str, plural: str) -> Awaitable[None] | None:
-        """Completes once what is known of a definition counts here, or after a while; None if it does. Without a plural
-        this is about all definitions of the group."""
+        """Wait until the stored state of a definition is in effect, or for `_LONGEST_WAIT` seconds.
+
+        Returns None if it is in effect already. Without a plural, waits for all definitions of the group.
+        """
         if not self._looks:
             return None
         if plural:
@@ -221,8 +229,8 @@ class Definitions:
         await asyncio.wait(looks, timeout=_LONGEST_WAIT)
 
     async def settled(self) -> None:
-        """Returns once everything that was stored has been looked at."""
-        await self._queue.settled()
+        """Return once everything in the queue has been synced."""
+        await self._queue.wait_until_idle()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         before = self._known.pop(name, None)
@@ -239,7 +247,7 @@ class Definitions:
         self._look_at(name)
 
     def _count(self, name: str, before: _Known | None, now: _Known | None) -> None:
-        """Keeps what is known of groups."""
+        """Update the names in use and the name conflicts of the groups."""
         for known in (before, now):
             if known is None:
                 continue
@@ -264,8 +272,8 @@ class Definitions:
             self._waiting[name] = self._looks[name] = asyncio.get_running_loop().create_future()
 
     async def _see_to(self, name: str) -> None:
-        """Look at a definition, and tell those who wait for that."""
-        self._expect(name)  # a look that is tried again is waited for too
+        """Sync a definition and complete the future of its waiters."""
+        self._expect(name)  # also for a retry
         look = self._waiting.pop(name)
         try:
             await self._look(name)
@@ -290,14 +298,14 @@ class Definitions:
             known = self._served[name]
         if known is not None and not known.versions.life.is_ending:
             known.versions.life.is_ending = True
-            self._serving.tell_anew(known.group)
+            self._serving.notify_changed(known.group)
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             finalizing = self._finalize(name, definition.metadata.uid)
             task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")
             self._tasks[name] = task
             task.add_done_callback(lambda _: self._finalized(name))
 
-    # One that is to be served
+    # Serving
 
     async def _follow(self, definition: Declared, *, large: bool) -> None:
         before = msgspec.json.encode(definition.status)
@@ -326,7 +334,7 @@ class Definitions:
                 return stored
 
             await self._write(definition.metadata.name, changed, subresource="status")
-        if known is not None:  # who finds it finds a definition that the server has done with
+        if known is not None:  # only now, so that a client that discovers the resource finds its definition complete
             self._serving.announce(known.group, known.plural)
 
     async def _serve(self, definition: Declared, *, large: bool) -> None:
@@ -370,11 +378,13 @@ class Definitions:
             if error.code != 404:
                 raise
 
-    # One that goes
+    # Termination
 
     async def _finalize(self, name: str, uid: str) -> None:
-        """Deletes the objects of a definition, and then lets it go; however often that has to be tried. Another server
-        may do so at the same time, and be first; then another definition may have the name."""
+        """Delete the objects of a definition and then remove its finalizer, with retries.
+
+        Another server may do so at the same time and finish first, and another definition may get the name then.
+        """
         tries = 0
         while self._is_going(name, uid):
             try:
@@ -388,10 +398,10 @@ class Definitions:
 
     def _finalized(self, name: str) -> None:
         del self._tasks[name]
-        self._look_at(name)  # another definition of the name may have to go by now
+        self._look_at(name)  # a new definition of the same name may be terminating by now
 
     def _is_going(self, name: str, uid: str) -> bool:
-        """Whether this very definition is there, and to be deleted."""
+        """Return True if this very definition still exists and is terminating."""
         known = self._known.get(name)
         return known is not None and known.going == uid
 
@@ -421,12 +431,12 @@ class Definitions:
         await self._write(name, told, subresource="status")
 
     async def _delete_all(self, definition: str, uid: str, objects: Objects) -> None:
-        """Returns once nothing is left. Raises _LetGo."""
+        """Delete all objects, and return once none are left. Raises _LetGo."""
         looks = 0
         asked: set[tuple[str, str]] = set()
-        """Those that are deleted once their finalizers are gone; no new ones are made."""
+        """Objects with finalizers, which are deleted later; no new objects are created."""
         while True:
-            await objects.catch_up()  # with what other servers have taken before they heard of the end
+            await objects.wait_until_current()  # other servers may have stored objects before they saw the termination
             if not self._is_going(definition, uid):
                 raise _LetGo(definition)
             await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)
@@ -441,7 +451,7 @@ class Definitions:
     async def _delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, asked: set[tuple[str, str]]
     ) -> None:
-        async for namespace, name in unhurried(names):  # deleting what is deleted already waits for nothing
+        async for namespace, name in time_sliced(names):  # deleting a marked object returns without waiting
             try:
                 await objects.delete(loopback(namespace, name), name)
             except StatusError as error:
@@ -455,17 +465,17 @@ def _failed(name: str, error: Exception) -> None:
 
 
 class _LetGo(Exception):
-    """A definition is gone: another server has been first."""
+    """Raised if the definition is gone because another server finished its termination."""
 
 
 def _check(found: CustomResourceDefinition, uid: str) -> None:
-    """Raises _LetGo for another definition of the same name."""
+    """Raise _LetGo if this is another definition of the same name."""
     if found.metadata.uid != uid:
         raise _LetGo(found.metadata.name)
 
 
 def _versions(definition: Declared) -> frozenset[str]:
-    """Those in which it is to be served."""
+    """Return the served versions of a definition."""
     return frozenset(each.name for each in definition.spec.versions if each.served)
 
 

@@ -29,7 +29,7 @@ from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError
 from steersman.machinery.errors.field import FieldError, Path, duplicate, internal, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space
-from steersman.work.offloading import is_hurried, offload, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded, offload
 
 MOST: Final = 64
 """Conditions of one webhook."""
@@ -107,13 +107,13 @@ class MatchConditions:
         return await offload(self._judged, {_REQUEST: _plain(spec)})
 
     def _judged(self, variables: Mapping[str, Any]) -> Match:
-        limit = _ALLOWANCE if is_hurried() else _LIMIT
+        limit = _ALLOWANCE if can_move_to_thread() else _LIMIT
         errors: list[str] = []
         for condition in self._conditions:
             assert condition.program is not None
             value, _ = condition.program.outcome(variables, limit)
             if isinstance(value, CostLimitExceeded) and limit < _LIMIT:
-                takes_long()
+                ensure_offloaded()
             if isinstance(value, EvaluationError | CostLimitExceeded):
                 errors.append(f"cel evaluation error: expression '{condition.text}' resulted in error: {value}")
             elif value is False:

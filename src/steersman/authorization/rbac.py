@@ -36,7 +36,7 @@ from steersman.authorization.rule_index import Names
 from steersman.machinery.large_work.sizes import MAX_VALUES
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 
@@ -258,7 +258,7 @@ class RbacAuthorizer:
             return self._held(user, namespace)
         held = self._nothing_held(namespace)
         held.find([("User", user.name)])
-        async for start in unhurried(range(0, len(user.groups), _MANY_GROUPS)):
+        async for start in time_sliced(range(0, len(user.groups), _MANY_GROUPS)):
             held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
         return held
 

@@ -99,7 +99,7 @@ class Cluster:
         kube-proxy has it: on the network of this machine the address belongs to somebody else.
         """
         way = self._servers.way(address)
-        if way is None and self.plane.objects("networking.k8s.io", "ipaddresses").has("", address.host):
+        if way is None and self.plane.objects("networking.k8s.io", "ipaddresses").is_cached("", address.host):
             return partial(refuse_connection, address.host, address.port)
         return way
 

@@ -1,4 +1,4 @@
-"""Makes Jobs when CronJobs' schedules say so (pkg/controller/cronjob)."""
+"""Controller of CronJobs: it creates Jobs at the scheduled times (pkg/controller/cronjob)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CRON_JOBS, JOBS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.state import finished
 from steersman.controllers.workloads.controller_ref import (
     add_controller_index,
@@ -37,24 +37,28 @@ from steersman.work.work_queue import TryLater
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SLACK: Final = 0.1
-"""Seconds after a scheduled time at which it is looked at."""
+"""Seconds after a scheduled time when the CronJob is reconciled."""
 _MANY: Final = 100
-"""So many missed times are warned of."""
+"""Number of missed times above which a warning event is recorded."""
 
 
 _LONG: Final = 1000
-"""Characters of a schedule that are read in less than a millisecond."""
+"""Longest schedule in characters that is parsed on the event loop; it takes less than a millisecond."""
 
 
 class _Read(Struct, frozen=True):
-    """A long schedule with its zone, and what was found in it."""
+    """A long schedule text with its time zone, and its parsed schedule or error."""
 
     text: str
     found: Schedule | ScheduleError
 
 
 class Missed(Struct, frozen=True):
-    """The last time that has come, if one has; how many have since the one that was kept; and when that was."""
+    """Scheduled times that have passed.
+
+    `since` is the start of the period in seconds since 1970, `last` the latest scheduled time in it (None if there is
+    none), `count` the number of scheduled times in it if there are several.
+    """
 
     since: int
     last: int | None = None
@@ -62,25 +66,25 @@ class Missed(Struct, frozen=True):
 
 
 class CronJobController(Controller[Key]):
-    """A key is namespace and name of a CronJob."""
+    """Creates and cleans up Jobs of CronJobs. A key is the namespace and name of a CronJob."""
 
     name = "cronjob-controller"
     account = "cronjob-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._cron_jobs = self.informers.of(CRON_JOBS)
-        self._jobs = self.informers.of(JOBS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._cron_jobs = self.informers.for_resource(CRON_JOBS)
+        self._jobs = self.informers.for_resource(JOBS)
         self._schedules: dict[Key, _Read] = {}
-        """CronJobs whose schedules take long to read."""
+        """Parsed schedules of CronJobs whose schedule text is long."""
         self._rescheduled: set[Key] = set()
-        """CronJobs that have another schedule or time zone than when they were last looked at."""
+        """CronJobs whose schedule or time zone has changed since their last reconciliation."""
         add_controller_index(self._jobs)
         self._cron_jobs.on_change(self._changed)
         self._jobs.on_change(self._job_changed)
 
     def _changed(self, old: CronJob | None, new: CronJob | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._schedules.pop(key, None)
             self._rescheduled.discard(key)
@@ -121,7 +125,7 @@ class CronJobController(Controller[Key]):
             self.queue.add_after(key, seconds)
 
     async def _clean_up(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
-        """Deletes the oldest Jobs that are more than the histories are to have."""
+        """Delete the oldest finished Jobs beyond the history limits."""
         spec = cron_job.spec
         limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
         for type_, limit in limits:
@@ -143,7 +147,7 @@ class CronJobController(Controller[Key]):
         return True
 
     async def _look_at_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
-        """Brings the list of Jobs that run up to date."""
+        """Update the status's list of active Jobs from the Jobs that exist."""
         status = cron_job.status
         for job in jobs:
             is_listed, end = _is_active(cron_job, job.metadata.uid), finished(job)
@@ -171,9 +175,9 @@ class CronJobController(Controller[Key]):
             self._say(cron_job, "Warning", "UnexpectedJob", text)
 
     async def _until_next(self, cron_job: CronJob) -> float | None:
-        """Return the seconds until a new schedule comes for the first time, None if it is none.
+        """Return the seconds until the next time of a changed schedule, None if the schedule cannot be parsed.
 
-        It counts from now on: what has come of it by now is not made up for.
+        Times before now are skipped: no Job is created for a time that had passed when the schedule changed.
         """
         try:
             schedule = await self._schedule_of(cron_job)
@@ -184,7 +188,9 @@ class CronJobController(Controller[Key]):
         return _seconds_to_next(cron_job, schedule, _now())
 
     async def _start(self, cron_job: CronJob) -> float | None:
-        """Starts a Job if it is time, and says in how many seconds to look again; None if that is not needed."""
+        """Create the Job that is due, if any. Return the seconds until the next scheduled time, None if none is
+        expected.
+        """
         spec = cron_job.spec
         zone = self._zone(cron_job)
         if cron_job.metadata.deletion_timestamp or zone is None or spec.suspend:
@@ -209,7 +215,7 @@ class CronJobController(Controller[Key]):
         return _seconds_to_next(cron_job, schedule, now)
 
     def _zone(self, cron_job: CronJob) -> tzinfo | None:
-        """The zone of a schedule, None if there is no such zone."""
+        """Return the time zone of a CronJob, None (with a warning event) if the zone does not exist."""
         name = cron_job.spec.time_zone
         if not name:
             return UTC
@@ -236,7 +242,7 @@ class CronJobController(Controller[Key]):
             return None
 
     async def _schedule_of(self, cron_job: CronJob) -> Schedule:
-        """Return the schedule of a CronJob; a long text is read beside the loop, and once. Raises ScheduleError."""
+        """Return the parsed schedule. A long text is parsed once, in a worker thread. Raises ScheduleError."""
         text = _schedule_text(cron_job)
         if len(text) <= _LONG:
             return parse_schedule(text)
@@ -250,7 +256,7 @@ class CronJobController(Controller[Key]):
         return known.found
 
     def _may_start(self, cron_job: CronJob, scheduled: int, now: float) -> bool:
-        """Whether a Job for that time is to be started, and is not yet."""
+        """Return True if the Job of this time is still to be created and the concurrency policy allows it."""
         spec, status = cron_job.spec, cron_job.status
         deadline = spec.starting_deadline_seconds
         if deadline is not None and scheduled + deadline < now:
@@ -267,7 +273,7 @@ class CronJobController(Controller[Key]):
         return True
 
     async def _replace(self, cron_job: CronJob) -> None:
-        """Deletes the Jobs that run, if the next one is to take their place."""
+        """Delete the active Jobs if the concurrency policy is Replace."""
         if cron_job.spec.concurrency_policy != "Replace":
             return
         for each in list(cron_job.status.active):
@@ -280,7 +286,7 @@ class CronJobController(Controller[Key]):
                 raise TryLater(f"could not replace job {each.namespace}/{each.name}")
 
     async def _create(self, cron_job: CronJob, scheduled: int, zone: tzinfo) -> bool:
-        """Makes the Job of a time; whether it is the CronJob's, and has not been known of."""
+        """Create the Job of a scheduled time. Return True if it is the CronJob's and was not in the active list before."""
         wanted = _job_of(cron_job, scheduled, zone)
         try:
             job = await self.client.create(JOBS, wanted)
@@ -311,7 +317,7 @@ def _schedule_or_error(text: str) -> Schedule | ScheduleError:
 
 
 def _shown(text: str) -> str:
-    """Text of a CronJob as events tell it, cut off where it is long."""
+    """Return a text of a CronJob for an event, shortened to 1,000 characters."""
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
@@ -324,7 +330,7 @@ def _timing(cron_job: CronJob) -> tuple[str, str | None]:
 
 
 def _schedule_text(cron_job: CronJob) -> str:
-    """The schedule with its zone, if there is such a zone."""
+    """Return the schedule, preceded by the time zone if that exists."""
     schedule, zone = _timing(cron_job)
     if "TZ" in schedule or not zone:
         return schedule
@@ -336,9 +342,10 @@ def _schedule_text(cron_job: CronJob) -> str:
 
 
 def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> Missed:
-    """The times that have come since the last one that was kept; `with_deadline` those that may still be started.
+    """Return the scheduled times from the last one in the status up to `now`, in seconds since 1970.
 
-    Raises ScheduleError for a schedule that never comes.
+    `with_deadline` leaves out times that are past the starting deadline. Raises ScheduleError for a schedule without
+    two future times.
     """
     since = times.unix(cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or times.now())
     deadline = cron_job.spec.starting_deadline_seconds
@@ -361,7 +368,7 @@ def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadli
 
 
 def _seconds_to_next(cron_job: CronJob, schedule: Schedule, now: float) -> float:
-    """How long to wait until a Job may be started again."""
+    """Return the seconds until the next scheduled time, with a little slack."""
     try:
         missed = missed_times(cron_job, schedule, int(now), with_deadline=False)
     except ScheduleError:

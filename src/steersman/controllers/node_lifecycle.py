@@ -1,4 +1,6 @@
-"""Watches over nodes: the silent ones count as gone, and taints say what is wrong (pkg/controller/nodelifecycle)."""
+"""Controller of the health of nodes: silent nodes become Unknown, taints follow conditions
+(pkg/controller/nodelifecycle).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import LEASES, NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.node_zones import Zones
 from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from steersman.machinery.codec.serializer import deep_copy, to_plain
@@ -23,9 +25,9 @@ from steersman.machinery.values.conditions import find_condition, is_condition_t
 from steersman.work.upkeep import upkeep
 
 GRACE: Final = 50.0
-"""Seconds without a sign of a node, after which it counts as gone (`--node-monitor-grace-period`)."""
+"""Seconds without a heartbeat after which a node is Unknown (`--node-monitor-grace-period`)."""
 STARTUP_GRACE: Final = 60.0
-"""The same for a node that has never said how it is."""
+"""Grace period in seconds of a node that has never posted its status."""
 
 _OF_CONDITIONS: Final = (
     ("Ready", "False", NOT_READY),
@@ -35,30 +37,30 @@ _OF_CONDITIONS: Final = (
     ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
 )
-"""Which condition keeps pods away by which taint."""
+"""Condition, status, and the key of the NoSchedule taint that a node with this status gets."""
 _KEEPING_AWAY: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _OF_CONDITIONS)})
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""The conditions that a kubelet posts."""
+"""Conditions that a kubelet posts."""
 _RENAMED: Final = (("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch"))
-"""Labels, and by which they were called once."""
+"""Labels, and their deprecated names."""
 
 
 class NodeLifecycleController(Controller[str]):
-    """A key is a node's name."""
+    """Sets conditions and taints of nodes by their heartbeats. A key is the name of a node."""
 
     name = "node-lifecycle-controller"
     account = "node-controller"
     component = "node-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._leases = self.informers.of(LEASES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._leases = self.informers.for_resource(LEASES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
         self._seen: dict[str, float] = {}
-        """When there was a sign of a node, on the loop's clock."""
+        """Time of the last heartbeat of each node, on the event loop's clock."""
         self._zones = Zones(self.queue.add)
         self._nodes.on_change(self._node_changed)
         self._leases.on_change(self._lease_changed)
@@ -87,7 +89,7 @@ class NodeLifecycleController(Controller[str]):
             self._seen[new.metadata.name] = asyncio.get_running_loop().time()
 
     def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
-        node = either(old, new)
+        node = new_or_old(old, new)
         if new is not None:
             reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
         else:
@@ -120,14 +122,14 @@ class NodeLifecycleController(Controller[str]):
     # Health
 
     def _is_silent(self, node: Node) -> bool:
-        """Whether nothing was heard of a node for too long; else it is looked at again when that would be."""
+        """Return True if a node's grace period is over. Otherwise queue the node for the end of the period."""
         name, ready = node.metadata.name, find_condition(node.status.conditions, "Ready")
         if ready is not None and ready.status == "Unknown" and ready.reason == "NodeStatusUnknown":
             return False
         grace = STARTUP_GRACE if ready is None else GRACE
         left = self._seen[name] + grace - asyncio.get_running_loop().time()
         if left > 0:
-            with upkeep():  # the next sign of life moves it on
+            with upkeep():  # the next heartbeat postpones it
                 self.queue.add_after(name, left + 0.001)
         return left <= 0
 
@@ -171,7 +173,7 @@ class NodeLifecycleController(Controller[str]):
     # Taints
 
     async def _put_taints(self, node: Node) -> None:
-        """Makes the taints say what the conditions do. Those by which pods are driven away come at a zone's pace."""
+        """Update the taints by the conditions. NoExecute taints are added at the rate that the node's zone allows."""
         wanted = [Taint(key=key, effect="NoSchedule", time_added=times.now()) for key in sorted(_keeping_away(node))]
         taints = [each for each in node.spec.taints if not _is_keeping_away(each) or _alike(each, wanted)]
         taints += [each for each in wanted if not _alike(each, taints)]
@@ -198,7 +200,7 @@ class NodeLifecycleController(Controller[str]):
         if any(each.key == wanted for each in driving):
             return [*others, *(each for each in driving if each.key == wanted)]
         if not driving and not self._zones.may_taint(name):
-            return others  # its turn comes
+            return others  # the zone wakes the node when the rate allows its taint
         return [*others, Taint(key=wanted, effect="NoExecute", time_added=times.now())]
 
 

@@ -1,4 +1,4 @@
-"""Deletes pods that nobody else will: of nodes that are gone, and too many that have ended (pkg/controller/podgc)."""
+"""Garbage collector of pods: pods of deleted nodes, and finished pods beyond a limit (pkg/controller/podgc)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
 
 QUARANTINE: Final = 40.0
-"""Seconds for which a node may be missing."""
+"""Seconds that a node must be missing before its pods are deleted."""
 MOST_ENDED: Final = 12_500
-"""Pods that have ended, over all namespaces (`--terminated-pod-gc-threshold`); the oldest go."""
+"""Most finished pods of all namespaces (`--terminated-pod-gc-threshold`). The oldest are deleted first."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 class PodGarbageCollector(Controller[Key]):
-    """A key is a pod that may have to go."""
+    """Deletes pods that no kubelet deletes. A key is the namespace and name of a pod."""
 
     name = "pod-garbage-collector-controller"
     account = "pod-garbage-collector"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
         self._pods.add_index(BY_NODE, by_node)
         self._ended: dict[Key, None] = {}
         self._pods.on_change(self._pod_changed)
@@ -102,7 +102,7 @@ class PodGarbageCollector(Controller[Key]):
             await self._end(pod, None)
 
     async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
-        """Deletes a pod at once; one that has not ended has failed."""
+        """Delete a pod without a grace period. Before that, set the phase of an unfinished pod to Failed."""
         namespace, name = key_of(pod)
         with ignoring(is_not_found):
             if not is_terminal(pod):
@@ -118,7 +118,7 @@ def _begins_to_go(pod: Pod) -> bool:
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
-    """Those that were evicted first, then the oldest."""
+    """Return the sort key of finished pods: evicted pods first, then by age, the oldest first."""
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 

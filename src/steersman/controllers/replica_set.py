@@ -1,6 +1,6 @@
-"""Keeps as many pods as ReplicaSets ask for (pkg/controller/replicaset).
+"""Controller of ReplicaSets: it keeps the desired number of pods (pkg/controller/replicaset).
 
-ReplicationControllers are kept by the same code, see `replication_controller`.
+ReplicationControllers use the same base class, see `replication_controller`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
 from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -49,33 +49,35 @@ from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, without_conditions
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R", ReplicaSet, ReplicationController)
 
 _TELLS_EVERY: Final = 2.0
-"""Seconds between two writes of the status while pods are made."""
+"""Seconds between two updates of the status while pods are being created."""
 _BURST: Final = 500
-"""How many pods are made or deleted before what came of it has been seen."""
+"""Most pods that one reconciliation creates or deletes."""
 _WAIT_FOR_EACH: Final = 50e-6
-"""Seconds for each pod of a set that a change of one of its pods may wait for others: a look at the set takes that
-long, so that sets of many pods are looked at less often while all of them change."""
+"""Seconds for each replica that a reconciliation is delayed after a change of a pod.
+
+A reconciliation takes about this time. So a large set is reconciled less often while many of its pods change.
+"""
 _MOST_WAIT: Final = 0.5
 
 
 class ReplicasController(Controller[Key], Generic[R]):
-    """A key is namespace and name of a set of pods. What kind of set that is, is said by classes below."""
+    """Keeps the desired number of pods. A key is the namespace and name of a set; subclasses define the kind of set."""
 
     resource: ClassVar[APIResource[Any]]
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._expected: Expectations[Key] = Expectations()
         self._control = PodControl(self.client, self.recorder, self.resource)
-        self._sets = self.informers.of(self.resource)
-        self._pods = self.informers.of(PODS)
+        self._sets = self.informers.for_resource(self.resource)
+        self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._sets)
         add_controller_index(self._pods)
         self._sets.on_change(self._set_changed)
@@ -83,28 +85,28 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     @abstractmethod
     def selector(self, owner: R) -> Selector:
-        """Which pods the set has."""
+        """Return the selector of the set's pods."""
 
     async def compiled(self, owner: R) -> Selector:
-        """The same; one that takes long to read is read beside the loop."""
+        """Return the selector of the set's pods; a large one is compiled in a worker thread."""
         return self.selector(owner)
 
     def may_select(self, owner: R, labels: Mapping[str, str]) -> bool:
-        """Return True if pods with these labels may be the set's; whoever is told so looks again."""
+        """Return True if the set may select pods with these labels; the reconciliation checks it exactly."""
         selector = self.selector(owner)
         return not selector.empty and selector.matches(labels)
 
     @abstractmethod
     def condition(self, **members: str) -> Any:
-        """A condition of the set's status."""
+        """Return a new condition for the set's status."""
 
     def with_status(self, owner: R, status: dict[str, Any]) -> R:
-        """A set with these members of its status."""
+        """Return a copy of the set with these members of its status replaced."""
         replace = msgspec.structs.replace
         return replace(owner, status=replace(owner.status, **status))
 
     def _set_changed(self, old: R | None, new: R | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._expected.forget(key)
         self.queue.add(key)
@@ -132,7 +134,7 @@ class ReplicasController(Controller[Key], Generic[R]):
             self._soon(owner)
 
     def _soon(self, owner: R) -> None:
-        """Looks at a set when more of its pods may have changed."""
+        """Queue a set with a short delay, as more of its pods may change."""
         self.queue.add_after(key_of(owner), min((owner.spec.replicas or 0) * _WAIT_FOR_EACH, _MOST_WAIT))
 
     async def sync(self, key: Key) -> None:
@@ -149,14 +151,14 @@ class ReplicasController(Controller[Key], Generic[R]):
         claims = Claims(self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels))
         active = await claims.claim(filter(is_active, pods))
         terminating = 0
-        async for pod in unhurried(pods):
+        async for pod in time_sliced(pods):
             going = is_terminating(pod) and is_controlled_by(pod, owner)
             terminating += going and selector.matches(pod.metadata.labels)
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
             began = asyncio.get_running_loop().time()
             error = await self._manage(key, owner, active)
-            if asyncio.get_running_loop().time() - began > _TELLS_EVERY:  # what was told meanwhile is newer
+            if asyncio.get_running_loop().time() - began > _TELLS_EVERY:  # newer status was written meanwhile
                 active, terminating = self._counted(owner)
         now = times.unix(times.now())
         status = await self._status(owner, active, terminating, error, now)
@@ -166,13 +168,13 @@ class ReplicasController(Controller[Key], Generic[R]):
         self._look_again(key, owner, active, now, available=status["available_replicas"] == status["ready_replicas"])
 
     def _look_again(self, key: Key, owner: R, active: Sequence[Pod], now: int, *, available: bool) -> None:
-        """Comes back when the next pod will have been ready for long enough."""
+        """Queue the set for the moment when the next pod becomes available."""
         seconds = owner.spec.min_ready_seconds
         if seconds > 0 and not available:
             self.queue.add_after(key, next_availability(active, seconds, now) or seconds)
 
     async def _manage(self, key: Key, owner: R, active: Sequence[Pod]) -> Exception | None:
-        """Makes what is missing, deletes what is too much. What was refused is told of, the first of all."""
+        """Create missing pods or delete surplus pods. Return the first error, None if all succeeded."""
         missing = (owner.spec.replicas or 0) - len(active)
         if missing > 0:
             return await self._create(key, owner, min(missing, _BURST))
@@ -198,12 +200,14 @@ class ReplicasController(Controller[Key], Generic[R]):
         return error
 
     def _counted(self, owner: R) -> tuple[list[Pod], int]:
-        """The active pods of a set, and how many end, as they are known now."""
+        """Return the set's active pods and the number of its terminating pods, by the informer's current state."""
         pods = controlled_by(self._pods, owner.metadata.uid)
         return list(filter(is_active, pods)), sum(map(is_terminating, pods))
 
     async def _tell_meanwhile(self, key: Key, owner: R) -> None:
-        """Keeps the status up while many pods are made, which takes long where others need the loop as well."""
+        """Update the status every two seconds while many pods are being created, which may take long on a busy event
+        loop.
+        """
         while True:
             await asyncio.sleep(_TELLS_EVERY)
             current = self._sets.get(*key)
@@ -236,7 +240,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         return errors[0] if errors else None
 
     def _related(self, owner: R) -> Iterable[Pod]:
-        """The pods of all sets that have the same controller as this one."""
+        """Yield the pods of all sets that have the same controller as this set."""
         reference = controller_of(owner)
         if reference is None:
             return
@@ -244,7 +248,7 @@ class ReplicasController(Controller[Key], Generic[R]):
             yield from controlled_by(self._pods, each.metadata.uid)
 
     async def _write(self, owner: R, status: dict[str, Any]) -> None:
-        """Puts the status, if it has changed; once more on the newest version where it is refused."""
+        """Update the status if it has changed. After a refusal, retry once on the newest version of the set."""
         changed = self.with_status(owner, status)
         if changed.status == owner.status and owner.metadata.generation == owner.status.observed_generation:
             return
@@ -261,7 +265,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
-        async for pod in unhurried(active):
+        async for pod in time_sliced(active):
             fully_labelled += labels <= pod.metadata.labels.items()
             if is_ready(pod):
                 ready += 1
@@ -277,7 +281,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         }
 
     def _conditions(self, owner: R, active: int, error: Exception | None) -> list[Any]:
-        """The conditions, of which ReplicaFailure says what was refused at first."""
+        """Return the conditions; ReplicaFailure reports the first error."""
         conditions: list[Any] = list(owner.status.conditions)
         if error is None:
             return without_conditions(conditions, "ReplicaFailure")
@@ -296,7 +300,7 @@ class ReplicasController(Controller[Key], Generic[R]):
 
 
 class ReplicaSetController(ReplicasController[ReplicaSet]):
-    """A key is namespace and name of a ReplicaSet."""
+    """Keeps the desired number of pods of ReplicaSets. A key is the namespace and name of a ReplicaSet."""
 
     name = "replicaset-controller"
     account = "replicaset-controller"

@@ -1,4 +1,4 @@
-"""Keeps as many pods as ReplicationControllers ask for (pkg/controller/replication)."""
+"""Controller of ReplicationControllers: it keeps the desired number of pods (pkg/controller/replication)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.machinery.selectors.labels import Selector, selector_from_set
 
 
 class ReplicationControllerController(ReplicasController[ReplicationController]):
-    """A key is namespace and name of a ReplicationController."""
+    """Keeps the desired number of pods. A key is the namespace and name of a ReplicationController."""
 
     name = "replicationcontroller-controller"
     account = "replication-controller"

@@ -1,4 +1,4 @@
-"""Which controllers run: what `--controllers` says, in kube-controller-manager's words."""
+"""Selection of the controllers to run, by kube-controller-manager's flag `--controllers`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ALL: Final = "*"
 
 
 def selected(given: Sequence[str], elsewhere: Sequence[str] = ()) -> tuple[type[Controller[Any]], ...]:
-    """Those that are named: `*` for all that are on by default, `foo` for that one, `-foo` for none such.
+    """Return the selected controllers: `*` selects all that are on by default, `foo` one, and `-foo` deselects one.
 
-    What is said first of one counts; `elsewhere` are names of others, for messages. Raises ValueError for a
-    name that no controller has.
+    The first entry for a controller decides. `elsewhere` are names of other components, for the suggestions in the
+    error text. Raises ValueError for a name that no controller has.
     """
     known = {each.name for each in CONTROLLERS}
     for each in given:

@@ -1,4 +1,4 @@
-"""Deletes pods from nodes whose NoExecute taints they do not tolerate (pkg/controller/tainteviction)."""
+"""Controller that deletes pods from nodes with NoExecute taints they do not tolerate (pkg/controller/tainteviction)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
@@ -18,20 +18,20 @@ from steersman.machinery.values.conditions import is_condition_true
 
 
 class TaintEvictionController(Controller[Key]):
-    """A key is a pod whose time has come."""
+    """Deletes pods by taints. A key is the namespace and name of a pod whose toleration has run out."""
 
     name = "taint-eviction-controller"
     account = "node-controller"
     component = "taint-eviction-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
         self._since: dict[Key, float] = {}
-        """When the pods that are to go began to wait, on the loop's clock."""
+        """Time when each scheduled deletion began to wait, on the event loop's clock."""
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
@@ -58,7 +58,7 @@ class TaintEvictionController(Controller[Key]):
             self._judge(new, _no_execute(node))
 
     def _judge(self, pod: Pod, taints: list[Taint]) -> None:
-        """Has a pod go now, later, or never."""
+        """Schedule the deletion of a pod now or after its toleration seconds, or cancel it."""
         key = key_of(pod)
         used = matching_tolerations(taints, pod.spec.tolerations)
         if not taints:
@@ -71,7 +71,7 @@ class TaintEvictionController(Controller[Key]):
             if not limits:
                 self._cancel(key)
                 return
-            if key not in self._since:  # else it is waiting already, as long as it may
+            if key not in self._since:  # a scheduled deletion keeps its time
                 self._put(key, asyncio.get_running_loop().time(), max(0, min(limits)))
 
     def _put(self, key: Key, since: float, wait: float) -> None:

@@ -1,6 +1,6 @@
-"""What is counted of configuration files that are followed while the server runs.
+"""Metrics of configuration files that are reloaded while the server runs.
 
-Follows k8s.io/apiserver `server/options/authorizationconfig/metrics` and those beside it.
+Follows k8s.io/apiserver `server/options/authorizationconfig/metrics` and its sibling packages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from steersman.machinery.values import times
 
 
 class ReloadMetrics:
-    """How often a file was read anew, and which one counts: that with `data`, until another does.
+    """Metrics of one file: counts of reloads, and the hash of the current data, initially `data`.
 
     `what` is authentication, authorization or encryption; `server` is this server's identity.
     """
@@ -44,11 +44,11 @@ class ReloadMetrics:
         registry.add(self._total, self._last, info)
 
     def failed(self) -> None:
-        """Notes a file that cannot be used."""
+        """Count a failed reload."""
         self._count("failure")
 
     def succeeded(self, data: bytes) -> None:
-        """Notes a file that counts from now on."""
+        """Count a successful reload of `data`."""
         self._hash = hashed(data)
         self._count("success")
 

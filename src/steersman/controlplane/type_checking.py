@@ -1,6 +1,6 @@
-"""Checks the types of one policy's expressions, by the kinds that are served (see `policy_status`).
+"""Type checking of one policy's expressions against the served kinds (see `policy_status`).
 
-Slow to import, as expressions are.
+The module is slow to import, as the expression compiler is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from steersman.openapi.kind_schemas import KindSchema, of_built_in, of_document,
 from steersman.work.offloading import offload_if
 
 LIMIT: Final = 3 << 20
-"""Bytes of all warnings of a policy: nothing that is larger can be stored."""
+"""Limit of all warnings of a policy in bytes: a larger status cannot be stored."""
 
 FetchDocument = Callable[[str], Awaitable[bytes | None]]
-"""The v3 document of another server by its name, e.g. "apis/example.com/v1"; None if there is none."""
+"""Function that returns the OpenAPI v3 document of another server by name, e.g. "apis/example.com/v1", or None."""
 
 
 class TypeChecker:
-    """Checks policies one after the other in worker threads; keeps what it makes of discovery until that changes."""
+    """Checker of policies, one at a time, in worker threads; caches a digest of discovery until the catalogue
+    changes.
+    """
 
     def __init__(self, catalogue: Catalogue, fetch: FetchDocument) -> None:
         self._catalogue: Final = catalogue
@@ -34,10 +36,10 @@ class TypeChecker:
         self._resources: tuple[int, ResourceKinds] | None = None
 
     async def check(self, spec: ValidatingAdmissionPolicySpec) -> list[ExpressionWarning]:
-        """The warnings. Raises TooMuchToSay."""
+        """Return the warnings for a policy. Raises TooMuchToSay."""
         rules = spec.match_constraints.resource_rules if spec.match_constraints is not None else []
         resources = await self._resource_kinds()
-        gvks = await offload_if(True, resources.of_rules, rules)
+        gvks = await offload_if(True, resources.kinds_for, rules)
         found = [await self._typed(each) for each in gvks]
         kinds = [each for each in found if each is not None]
         params = None if not kinds or spec.param_kind is None else await self._params(spec.param_kind)
@@ -57,7 +59,7 @@ class TypeChecker:
         return await self._typed(GroupVersionKind(group, version, kind.kind))
 
     async def _typed(self, gvk: GroupVersionKind) -> TypedKind | None:
-        """A kind with its schema, None if that is not known."""
+        """Return a kind with its schema, None if it is unknown."""
         found = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
         if found is None:
             data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))

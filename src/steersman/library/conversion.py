@@ -29,7 +29,7 @@ class ClassConversion(LocalConversion):
         source.default(obj)
         return obj
 
-    def completed(self, obj: OpenObject, value: bytes) -> bytes:
+    def restore_unsaid(self, obj: OpenObject, value: bytes) -> bytes:
         if obj.unsaid is None:
             return value
         stored = self._stored

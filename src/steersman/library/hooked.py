@@ -295,7 +295,7 @@ class Admission(Inquiry[OpenObject]):
         self._subresource = subresource
         self._services = services
 
-    async def look_into(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+    async def look_up(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
         """See Inquiry."""
         await self._hooked.admit(ctx, new, old, self._services, self._subresource)
 
@@ -321,6 +321,6 @@ class AfterWrite(Allocator[OpenObject]):
 
         return settle
 
-    async def give_back(self, ctx: Context, obj: OpenObject) -> None:
+    async def release(self, ctx: Context, obj: OpenObject) -> None:
         """See Allocator."""
         await self._hooked.written(ctx, obj, obj, DELETE, self._services, "")

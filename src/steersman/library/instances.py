@@ -117,12 +117,12 @@ class StoredInstances:
 
     async def find(self, name: str, namespace: str = "") -> Any:
         """See hooks.Objects."""
-        found = await self._stored.find(namespace, name)
+        found = await self._stored.get_cached(namespace, name)
         return None if found is None else self._instances.of_stored(found)
 
     async def every(self, namespace: str = "") -> AsyncIterator[Any]:
         """See hooks.Objects."""
-        async for found, _ in self._stored.every(namespace):
+        async for found, _ in self._stored.iterate_cached(namespace):
             yield self._instances.of_stored(found)
 
 

@@ -263,13 +263,13 @@ class OwnStorage(_OwnObjects):
             instance = self._instance(obj)
             await self._called("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
             if self._bound.allocator is not None:
-                await self._bound.allocator.give_back(ctx, obj)
+                await self._bound.allocator.release(ctx, obj)
         return self._item(obj)
 
     async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
         """Asks the hooks that may refuse. Raises StatusError."""
         if (inquiry := self._bound.inquiries.get(subresource)) is not None:
-            await inquiry.look_into(ctx, new, old)
+            await inquiry.look_up(ctx, new, old)
 
     async def _taken(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
@@ -277,7 +277,7 @@ class OwnStorage(_OwnObjects):
         """What tells the hooks of a write when it is done."""
         bound = self._bound
         allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
-        settle = None if allocator is None else await allocator.take(ctx, new, old)
+        settle = None if allocator is None else await allocator.allocate(ctx, new, old)
 
         async def settled() -> None:
             waiting = None if settle is None else settle(True)

@@ -62,7 +62,7 @@ class Standalone:
 
     def lifecycle(self, stores: Stores) -> NamespaceLifecycle:
         """See Surroundings."""
-        return NamespaceLifecycle(partial(stores.objects("", "namespaces").known, "", reading=NAMESPACE))
+        return NamespaceLifecycle(partial(stores.objects("", "namespaces").read_cached, "", reading=NAMESPACE))
 
     def install(self, server: Server, stores: Stores) -> None:
         """See Surroundings."""

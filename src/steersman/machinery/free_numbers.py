@@ -1,4 +1,4 @@
-"""Numbers that are taken and given back, such as those of addresses in a range."""
+"""Allocation of numbers from a range, such as those of addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class FreeNumbers:
-    """Numbers from `first` on, of which some are taken."""
+    """A number allocator: numbers from `first` on, of which some are taken."""
 
     def __init__(self, taken: Iterable[int] = (), *, first: int = 0) -> None:
         self._taken = set(taken)
@@ -26,7 +26,7 @@ class FreeNumbers:
         return self._released[0] if self._released else self._next
 
     def take(self, number: int) -> int:
-        """Take a number, and return it."""
+        """Mark a number as taken, and return it."""
         self._taken.add(number)
         return number
 

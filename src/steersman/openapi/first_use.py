@@ -1,4 +1,4 @@
-"""The paths of OpenAPI on a server that may never be asked for a document: what makes them is imported when it is."""
+"""The OpenAPI paths of a server. The modules that build documents are imported at the first request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.server import Server
-from steersman.work.first_use import loaded
+from steersman.work.first_use import import_offloaded
 from steersman.work.single_flight import Flight
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OpenAPIOnFirstUse:
-    """Answers as `OpenAPIService` does."""
+    """The handlers of the OpenAPI paths; they delegate to `OpenAPIService`, which is created at the first request."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -24,14 +24,14 @@ class OpenAPIOnFirstUse:
         self._making: Flight[OpenAPIService] | None = None
 
     def install(self) -> None:
-        """Adds the paths."""
+        """Add the paths to the server."""
         self._server.add_path("/openapi/v2", self._answer_v2)
         self._server.add_path("/openapi/v3", self._answer_index)
         self._server.add_prefix("/openapi/v3/", self._answer_v3, listed=True)
 
     @property
     def remote(self) -> RemoteDocuments:
-        """What other servers publish; who knows of it puts it in."""
+        """Return the documents of other servers; the aggregator adds to them."""
         if self._remote is None:
             from steersman.openapi.remote import RemoteDocuments
 
@@ -39,13 +39,13 @@ class OpenAPIOnFirstUse:
         return self._remote
 
     async def service(self) -> OpenAPIService:
-        """What answers, made in a thread by the first who asks."""
+        """Return the service; the first call imports and creates it in a worker thread."""
         if self._making is None or self._making.has_failed:
             self._making = Flight(self._make)
         return await self._making
 
     async def _make(self) -> OpenAPIService:
-        module = await loaded("steersman.openapi.service")
+        module = await import_offloaded("steersman.openapi.service")
         made: OpenAPIService = module.OpenAPIService(self._server, self.remote)
         return made
 

@@ -1,4 +1,4 @@
-"""What of documents is kept between them: parts that many have, and those of resources until these change."""
+"""Encoded parts that are cached between documents."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steersman.openapi.fragments import Fragments
 
 @dataclass(slots=True)
 class Kept:
-    """JSON by name. Threads share it: each makes what it does not find there."""
+    """A cache of encoded parts by name. Threads share it; a thread makes the parts that it does not find."""
 
     v2: dict[str, bytes] = field(default_factory=dict)
     """Definitions of built-in types."""
     of_custom: dict[str, bytes] = field(default_factory=dict)
-    """Schemas of the built-in types that v3 documents of custom resources have: a dozen."""
+    """Schemas of the built-in types in v3 documents of custom resources; there are about a dozen."""
     texts: ObjectTexts | None = None
     resources: WeakKeyDictionary[Kind[Any], tuple[Any, Fragments]] = field(default_factory=WeakKeyDictionary)
-    """What resources whose kinds bring their schemas add to v2, with the state that it was made of."""
+    """The v2 parts of resources whose kinds bring their schemas, with the state from which they were made."""

@@ -1,4 +1,4 @@
-"""The documents of a server at any time: what is in its catalogue, the paths beside it, what others publish."""
+"""The present documents of a server: of its catalogue, its other paths, and other servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.work.threads import give_way
 
 
 class Documents:
-    """What is served, as documents by name. Those of a group stay the same until something of the group changes."""
+    """The documents of the served resources by name. Those of a group are cached until the group changes."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -37,7 +37,7 @@ class Documents:
         self._catalogue = None
 
     def all(self) -> dict[str, Document]:
-        """Every document there is now, by name."""
+        """Return all present documents by name."""
         if self._catalogue is None:
             is_core_served = self._server.catalogue.group("") is not None
             found = [each for each in self._roots if is_core_served or each.name != "api"]
@@ -59,7 +59,7 @@ class Documents:
 
 
 async def name_states(documents: Iterable[Source]) -> None:
-    """Finds out the ETags of documents that were not asked for theirs yet: their schemas have to be looked through."""
+    """Compute missing ETags in a worker thread, because the schemas must be serialized for them."""
     unknown = [each for each in documents if isinstance(each, Document) and not each.has_etag]
     if unknown:
         await offload_if(True, _name_states, unknown)
@@ -72,14 +72,14 @@ def _name_states(documents: Iterable[Document]) -> None:
 
 
 class Parts:
-    """The parts of the v2 document, each kept until it changes."""
+    """The parts of the v2 document, each cached until it changes."""
 
     def __init__(self, kept: Kept) -> None:
         self._shared: Final = kept
         self._kept: dict[str, tuple[str, Fragments]] = {}
 
     async def of(self, documents: Mapping[str, Document]) -> list[Fragments]:
-        """Those of these documents, one after the other in the worker threads. Those of others are forgotten."""
+        """Return the parts of these documents, built one after the other in worker threads, and evict all others."""
         shared = Schemas(self._shared)
         kept: dict[str, tuple[str, Fragments]] = {}
         for name, document in documents.items():

@@ -15,7 +15,7 @@ from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
-from steersman.client.informer import Informers, either
+from steersman.client.informer import Informers, new_or_old
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
@@ -39,7 +39,7 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
 from steersman.scheduler.volumes.store import VolumeStore
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -54,10 +54,10 @@ class Scheduler:
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._pods = informers.of(PODS)
-        self._nodes = informers.of(NODES)
-        self._namespaces = informers.of(NAMESPACES)
-        self._budgets = informers.of(POD_DISRUPTION_BUDGETS)
+        self._pods = informers.for_resource(PODS)
+        self._nodes = informers.for_resource(NODES)
+        self._namespaces = informers.for_resource(NAMESPACES)
+        self._budgets = informers.for_resource(POD_DISRUPTION_BUDGETS)
         self.cluster = ClusterState()
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
@@ -111,7 +111,7 @@ class Scheduler:
     # what informers tell
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
-        namespace = either(old, new)
+        namespace = new_or_old(old, new)
         self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
@@ -203,7 +203,7 @@ class Scheduler:
 
     async def _run(self) -> None:
         for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
-            await informer.synced()
+            await informer.wait_until_synced()
         await self._demands.synced()
         await self._volumes.synced()
         await self._devices.synced()
@@ -212,7 +212,7 @@ class Scheduler:
             group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
 
     async def _decide_pods(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while True:
             queued = await self.queue.pop()
             if is_heavy(queued.pod):
@@ -222,7 +222,7 @@ class Scheduler:
             while len(self._requests) >= _MOST_TOLD:
                 self._fewer.clear()
                 await self._fewer.wait()
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _decide_heavy_pods(self) -> None:
         """One after the other beside all others, and for a part of the time."""
@@ -315,7 +315,7 @@ class Scheduler:
                     self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
-            await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
+            await self._client.post_to_subresource(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
         except (StatusError, Unreachable, BindingFailed, DevicesNotReady) as error:
             if volumes is not None:
                 self._binder.revert(volumes)

@@ -1,6 +1,6 @@
-"""Whether a value is valid, and nothing else: what nearly all values are, so it is found out as fast as it can be.
+"""Fast validation with a yes or no answer. Nearly all values are valid, so this is tried first.
 
-What is wrong with one that is not, `judging` says.
+`judging` finds the errors of invalid values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .patterns import matches
 
 
 def accepts(node: Node, value: Any) -> bool:
-    """Whether a value, and all in it, is valid."""
+    """Return True if a value is valid by the node, including all its parts."""
     kind = value.__class__
     if kind is int:
         bounds = node.bounds
@@ -83,7 +83,7 @@ def _accepts_list(node: Node, value: list[Any]) -> bool:
 
 
 def _is_one_of_junctors(checks: Checks, value: Any) -> bool:
-    """Whether what allOf, anyOf, oneOf and not say is true of a value."""
+    """Return True if a value is valid by allOf, anyOf, oneOf and not."""
     if checks.any_of and not any(accepts(each, value) for each in checks.any_of):
         return False
     if checks.one_of:
@@ -110,7 +110,7 @@ def _accepts_text(checks: Checks, value: str) -> bool:
 
 
 def has_pattern(pattern: str, value: str) -> bool:
-    """Whether a text has a pattern; none has what is no pattern."""
+    """Return True if the pattern is found in a text; False for a malformed pattern."""
     try:
         return matches(pattern, value)
     except ValueError:
@@ -144,7 +144,7 @@ def _accepts_items(checks: Checks, value: list[Any]) -> bool:
 
 
 def are_unique(value: list[Any]) -> bool:
-    """Whether no item is in a list twice."""
+    """Return True if a list has no repeated items."""
     return len({as_key(item) for item in paced(value)}) == len(value)
 
 
@@ -173,9 +173,9 @@ def _accepts_number(node: Node, checks: Checks | None, value: int | float) -> bo
 
 
 def is_in(checks: Checks, value: Any) -> bool:
-    """Whether a value is in an enumeration, converted to the type of what is there as Go converts it.
+    """Return True if a value is in an enumeration, after Go's conversion to the type of the allowed value.
 
-    So 1.5 is 1 where 1 is allowed, and 65 is the text A.
+    So 1.5 counts as 1 where 1 is allowed, and 65 as the text "A".
     """
     assert checks.enum is not None
     return any(_is_enum_value(each, value) for each in checks.enum)

@@ -1,7 +1,7 @@
-"""What a CustomResourceDefinition may declare as the schema of a version.
+"""Validation of the schema of a version in a CustomResourceDefinition.
 
-Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation`
-(validateCustomResourceDefinitionValidation, ValidateCustomResourceDefinitionOpenAPISchema).
+Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation` (validateCustomResourceDefinitionValidation,
+ValidateCustomResourceDefinitionOpenAPISchema).
 """
 
 from __future__ import annotations
@@ -62,19 +62,21 @@ _POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
 
 @dataclass(frozen=True, slots=True)
 class SchemaChecks:
-    """What is asked of a schema; the defaults are what is asked of a new definition."""
+    """A selection of the checks of a schema; by default all checks, as for a new definition."""
 
     known_types: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     atomic_sets: bool = True
-    """Items of sets are owned as a whole."""
+    """Items of sets must be atomic."""
     sound_keys: bool = True
-    """Keys of lists, and items of lists with keys and of sets, cannot be null; keys cannot be lacking."""
+    """Keys of lists, and items of sets and of lists with keys, may not be nullable; keys must be required or have a
+    default.
+    """
 
     @staticmethod
     def of_update(old: Iterable[Schema | None]) -> SchemaChecks:
-        """What is asked of the schemas of an update: what no schema (of any version) breaks that was stored before."""
+        """Return the checks of an update: those that no stored schema (of any version) fails."""
         schemas = [each for each in old if each is not None]
         return SchemaChecks(
             known_types=not any(any_schema(each, _has_unknown_type) for each in schemas),
@@ -115,9 +117,9 @@ def schema_errors(
     status_enabled: bool,
     rules: RuleJudge | None = None,
 ) -> list[FieldError]:
-    """All that is wrong with the schema of a version, in upstream's order.
+    """Return all errors of a version's schema, in upstream's order.
 
-    `status_enabled`: there is a status subresource (of that version; of any, where all have the same schema).
+    `status_enabled` tells if there is a status subresource (of that version; of any version if all share one schema).
     """
     errors: list[FieldError] = []
     if status_enabled:
@@ -153,7 +155,7 @@ def schema_errors(
 
 
 def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What the outermost schema may not say where that of the status stands alone for writes of the status."""
+    """Yield the errors of the root schema if the status is validated separately."""
     for name in FIELDS:
         if not is_said(name, plain):
             continue
@@ -172,12 +174,12 @@ def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the schemas around say of one."""
+    """Facts about a schema that follow from the schemas around it."""
 
     no_defaults: str | None = None
-    """Why there may be no default; None if there may."""
+    """The reason why a default is forbidden here, None if it is allowed."""
     in_meta: bool = False
-    """It is of the kind, apiVersion or metadata of a resource."""
+    """True within the kind, apiVersion or metadata of a resource."""
     uncorrelatable: Path | None = None
 
     def uncorrelated(self, path: Path) -> _Context:
@@ -185,7 +187,7 @@ class _Context:
 
 
 class _Walk:
-    """Walks through a schema and gathers errors, those of rules apart."""
+    """A walk through a schema that collects errors, and those of rules separately."""
 
     def __init__(self, checks: SchemaChecks, rules: RuleJudge | None) -> None:
         self._checks = checks
@@ -196,7 +198,7 @@ class _Walk:
     def schema(
         self, plain: Schema, path: Path, context: _Context, place: RulePlace | None, *, is_root: bool = False
     ) -> None:
-        """Gathers what is wrong with a schema and all in it; `place` is None where rules are not judged."""
+        """Collect the errors of a schema and its subschemas; `place` is None where rules are not checked."""
         give_way()
         before = len(self.errors)
         self.errors += _standard_errors(plain, path, context, known_types=self._checks.known_types)
@@ -284,7 +286,7 @@ def _below(place: RulePlace | None, plain: Schema, path: Path, step: str, name: 
 
 
 def _standard_errors(plain: Schema, path: Path, context: _Context, *, known_types: bool) -> Iterator[FieldError]:
-    """What OpenAPI has and a schema of a definition must not."""
+    """Yield the errors of OpenAPI features that definitions may not use."""
     if known_types and _has_unknown_type(plain):
         yield field.not_supported(path / "type", plain["type"], TYPES)
     if plain.get("default") is not None and context.no_defaults is not None:
@@ -317,7 +319,7 @@ def _extension_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
 
 
 def _rule_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What is wrong with rules apart from their expressions."""
+    """Yield the errors of rules, apart from their expressions."""
     for number, rule in enumerate(plain["x-kubernetes-validations"]):
         at = path[number]
         yield from _text_errors(rule, at)
@@ -363,5 +365,5 @@ def _is_valid_path(plain: Schema, place: str) -> bool:
     try:
         compile_node(plain)
     except UnsupportedSchemaError:
-        return True  # upstream cannot tell
+        return True  # upstream cannot decide this case
     return False

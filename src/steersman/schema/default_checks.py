@@ -1,4 +1,4 @@
-"""Whether the defaults that a schema declares are valid by it: k8s.io/apiextensions-apiserver `schema/defaulting`."""
+"""Validation of the defaults in a schema by the schema itself (k8s.io/apiextensions-apiserver `schema/defaulting`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _META_FIELDS = ("metadata", "apiVersion", "kind")
 
 
 class _Place(NamedTuple):
-    """Where a schema is: below `root`, that of the resource around it, by `steps`."""
+    """The position of a schema: below `root`, the schema of the resource around it, by `steps`."""
 
     node: Node
     path: Path
@@ -32,15 +32,15 @@ class _Place(NamedTuple):
 
 
 class DefaultChecks:
-    """Judges the defaults of a schema that was compiled for that (`Compiler.node_of_defaults`)."""
+    """A validator of the defaults in a schema compiled for it (`Compiler.node_of_defaults`)."""
 
     def __init__(self, *, pruned: bool, rules: RuleJudge | None) -> None:
         self._pruned = pruned
-        """Whether a default may only have fields that its schema knows."""
+        """True if a default may only have fields of its schema."""
         self._rules = rules
 
     def errors(self, root: Node, path: Path) -> Iterator[FieldError]:
-        """What is wrong with the defaults in the schema of a resource."""
+        """Yield the errors of the defaults in the schema of a resource."""
         yield from self._errors(_Place(root, path, root, (), False, True))
 
     def _errors(self, place: _Place) -> Iterator[FieldError]:
@@ -52,7 +52,7 @@ class DefaultChecks:
             yield from self._own_errors(place, is_resource=is_resource)
         if not node.traits & DEFAULTS_BELOW:
             return
-        # upstream does not look at defaults under additionalProperties
+        # upstream does not check defaults below additionalProperties
         if node.items is not None:
             below = place._replace(
                 node=node.items, path=path / "items", steps=(*place.steps, None), is_resource_root=False
@@ -102,7 +102,7 @@ def _pruned(node: Node, *, is_resource: bool) -> object:
 
 
 def _coerced(value: object, node: Node, path: Path, *, is_resource: bool) -> list[FieldError]:
-    """Brings embedded metadata in a default into its one form; gives what is wrong with it."""
+    """Coerce embedded metadata in a default, in place; return the errors."""
     try:
         if is_resource and isinstance(value, dict):
             Coercion().object(value, node, path)
@@ -114,7 +114,7 @@ def _coerced(value: object, node: Node, path: Path, *, is_resource: bool) -> lis
 
 
 def _metadata_error(obj: Plain, root: Node) -> str:
-    """What is wrong with an object that has nothing but one default in its metadata."""
+    """Return the error of an object with nothing but one default in its metadata, "" without error."""
     obj = {**_TYPE_META, **obj}
     try:
         Coercion().object(obj, root, Path())

@@ -1,4 +1,4 @@
-"""The defaults that a schema declares, before they are used: pruned by the schema itself.
+"""Pruning of the defaults in a schema by the schema itself, before they are used.
 
 Follows k8s.io/apiextensions-apiserver `schema/defaulting` (PruneDefaults, SurroundingObjectFunc).
 """
@@ -16,21 +16,21 @@ from .nodes import DEFAULTS_BELOW, MISSING, Node, Plain
 from .pruning import Pruning
 
 Steps = tuple[str | None, ...]
-"""The way from an object to a place in it: names of members, None for the only item of a list."""
+"""A path from an object to a part: names of members, None for the only item of a list."""
 
 Changes = dict[Steps, Any]
-"""Defaults by the places of the schema that declare them, as they are after pruning; MISSING if nothing is left."""
+"""Pruned defaults by the paths of the schemas that declare them; MISSING for a default that is dropped."""
 
 
 def surrounded(value: Any, steps: Steps) -> Any:
-    """An object that has nothing but a value at that place."""
+    """Return an object that has nothing but a value at that path."""
     for step in reversed(steps):
         value = [value] if step is None else {step: value}
     return value
 
 
 def pruned_defaults(root: Node) -> Changes:
-    """The defaults that change when the schema that declares them prunes them, and what of metadata cannot be read."""
+    """Return the defaults that change when their schema prunes them, and those with malformed metadata."""
     changes: Changes = {}
     for steps, default in _defaults(root, ()):
         found = _pruned(default, steps, root) if default.__class__ is dict or default.__class__ is list else default
@@ -72,7 +72,7 @@ def _pruned(default: Any, steps: Steps, root: Node) -> Any:
 
 
 def with_defaults(plain: Mapping[str, Any], changes: Changes, steps: Steps = ()) -> Plain:
-    """A schema with other defaults."""
+    """Return a copy of a schema with changed defaults."""
     out = dict(plain)
     if steps in changes:
         del out["default"]

@@ -1,8 +1,8 @@
-"""What is wrong with a value, in upstream's words and order: k8s.io/kube-openapi `pkg/validation/validate`.
+"""Validation errors of values, in upstream's words and order (k8s.io/kube-openapi `pkg/validation/validate`).
 
-Upstream's quirks are kept: the errors of anyOf and oneOf are those of the alternative that passed the most checks
-(`Verdict.passed` counts them as upstream does), an error is told once however often it is found, and a number is held
-against a limit in Go's arithmetic.
+Upstream's peculiarities are kept: the errors of anyOf and oneOf are those of the alternative that passed the most
+checks (the methods count passed checks as upstream does), the same error is reported once, and numbers are compared
+with limits in Go's arithmetic.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from .numbers import (
 from .patterns import pattern_error
 
 _MOST_TEXT: Final = 16 << 20
-"""Characters of messages about one object after which nothing more is looked for: keys that clients choose are in
-each."""
+"""The most characters of messages about one object, after which validation stops: each message has keys that clients
+choose.
+"""
 _TYPES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 _NUMBER_FORMATS: Final = {int: "int64", float: "float64"}
 
 Where = tuple[Any, str] | None
-"""The way to a value: that to what it is in, and the last step; None for the outermost. Written down when it is
-needed."""
+"""The path to a value as a linked list: the path to the parent and the last step; None for the root. It is printed only
+when it is needed.
+"""
 
 
 def _name(where: Where) -> str:
@@ -50,19 +52,19 @@ def _name(where: Where) -> str:
 
 
 class Failure(NamedTuple):
-    """One thing wrong. `name` is where, as upstream writes it; None for what is said of no place."""
+    """A validation error. `name` is the path as upstream prints it, None for an error without a path."""
 
     name: str | None
     type: str
     value: Any
     detail: str
     text: str
-    """What tells it from others: the message in upstream's own form."""
+    """The error in upstream's own form, by which duplicates are detected."""
     limit: int = -1
     allowed: tuple[Any, ...] = ()
 
     def error(self, path: Path) -> FieldError:
-        """The same as an error below a path."""
+        """Return the failure as a field error below a path."""
         if self.name is None:
             return field.invalid(path, "", self.text)
         place = path.child(self.name.removeprefix(".")) if self.name not in ("", ".") else path
@@ -84,20 +86,20 @@ Found = dict[str, Failure]
 
 
 def errors_of(node: Node, value: Any, path: Path, correlated: Correlated | None = None) -> Iterator[FieldError]:
-    """What is wrong with a value; less what is wrong with unchanged parts if it is known what was there before."""
+    """Yield the errors of a value; with `correlated` without those of unchanged parts."""
     found: Found = {}
     _Judge().judge(node, value, None, found, correlated)
     return (failure.error(path) for failure in found.values())
 
 
 class _Judge:
-    """Judges one value. Methods add to `found` and give the number of checks that were passed."""
+    """The validation of one value. Its methods add to `found` and return the number of passed checks."""
 
     def __init__(self) -> None:
         self._room = _MOST_TEXT
 
     def judge(self, node: Node, value: Any, where: Where, found: Found, correlated: Correlated | None) -> int:
-        """What is wrong with a value and all in it. What is wrong with one that was the same before is left out."""
+        """Validate a value and its parts; errors of an unchanged value are ignored."""
         if correlated is None:
             return self._judge(node, value, where, found, None)
         own: Found = {}
@@ -119,7 +121,7 @@ class _Judge:
         if kind is int or kind is float:
             value = native(value)
             kind = value.__class__
-        passed = 4  # junctors, enum, the kind of the value, and the whole
+        passed = 4  # junctors, enum, the kind of the value, and the node as a whole
         if node.types or node.format:
             passed += 1 + self._judge_type(node, value, where, found)
         passed += 1 if checks is None else self._judge_junctors(checks, value, where, found)
@@ -131,7 +133,7 @@ class _Judge:
         elif kind is list:
             passed += self._judge_list(node, value, where, found, correlated)
         elif kind is bool:
-            passed -= 1  # nothing is asked of this kind alone
+            passed -= 1  # upstream has no validator for this kind alone
         if checks is not None and checks.enum is not None and not is_in(checks, value):
             self._add_not_allowed(checks, value, where, found)
         if kind is dict:
@@ -161,7 +163,7 @@ class _Judge:
     # Types
 
     def _judge_type(self, node: Node, value: Any, where: Where, found: Found) -> int:
-        """Whether the value is of a type that is allowed: 1 or 0."""
+        """Validate the type of the value; return 1 if it is allowed, otherwise 0."""
         wrong = _type_wrong(node, value)
         if wrong is None:
             return 1
@@ -249,7 +251,7 @@ class _Judge:
         return 1
 
     def _judge_text_checks(self, checks: Checks, value: str, where: Where, found: Found) -> None:
-        """The first of these that is wrong is told."""
+        """Validate length and pattern; only the first error is reported."""
         name = _name(where)
         if checks.max_length is not None and len(value) > checks.max_length:
             text = f"{name} in body should be at most {checks.max_length} chars long"
@@ -319,7 +321,7 @@ class _Judge:
         if node.checks is not None:
             self._judge_count(node.checks, value, where, found)
         passed = self._judge_others(node, value, where, found, correlated)
-        # upstream goes through the properties of the schema in any order, so that of the object is as good
+        # upstream walks the properties of the schema in random order, so the object's order is as good
         for name, item in paced(value.items()):
             child = node.properties.get(name)
             if child is not None:
@@ -345,7 +347,7 @@ class _Judge:
     def _judge_others(
         self, node: Node, value: dict[str, Any], where: Where, found: Found, correlated: Correlated | None
     ) -> int:
-        """Members that are no properties of the schema."""
+        """Validate members that are not properties of the schema."""
         additional = node.additional
         passed = 0
         if additional is False:
@@ -363,7 +365,7 @@ class _Judge:
 
 def _before(correlated: Correlated | None, where: Where, name: str) -> Correlated | None:
     if correlated is None or (where is None and name in ("apiVersion", "kind")):
-        return None  # both objects were converted to the same version
+        return None  # both objects were converted to the same version, so these are equal
     return correlated.key(name)
 
 
@@ -373,7 +375,7 @@ def _merge(found: Found, more: Found) -> None:
 
 
 def _type_wrong(node: Node, value: Any) -> tuple[str, str] | None:
-    """The type that is expected and the one that was found, where they do not go together."""
+    """Return the expected and the actual type if they do not match, otherwise None."""
     types, format = node.types, node.format
     if value is None:
         return (",".join(types), "null") if types and not node.traits & NULLABLE else None

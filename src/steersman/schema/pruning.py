@@ -1,4 +1,4 @@
-"""Takes out of values what their schema does not know: k8s.io/apiextensions-apiserver `schema/pruning`, `defaulting`.
+"""Pruning of unknown fields (k8s.io/apiextensions-apiserver `schema/pruning`, `defaulting`).
 
 Values are changed in place.
 """
@@ -13,17 +13,17 @@ from .nodes import EMBEDDED, MISSING, NULLABLE, PRESERVE, Node, Plain
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 _MOST_TEXT: Final = 16 << 20
-"""Characters of all paths after which no more are kept: clients choose the names in them."""
+"""The most characters of all collected paths, because clients choose the names in them."""
 
 Where = tuple[Any, str] | None
-"""The way to a value, written down when it is needed: that to what it is in, and a name or `[number]`."""
+"""The path to a value as a linked list, printed when needed: the path to the parent, and a name or `[number]`."""
 
 
 class Pruning:
-    """One object being pruned: its kind, apiVersion and metadata, and those of embedded resources, are left alone.
+    """The pruning of one object. Kind, apiVersion and metadata of it and of embedded resources are left alone.
 
-    With `nulls`, nulls are taken out too that are neither allowed nor replaced by a default. With `want_unknown`,
-    `unknown` has the paths of what was taken out (`spec.list[0].field`); nulls are none of these.
+    With `nulls`, nulls are removed that are neither allowed nor replaced by a default. With `want_unknown`, `unknown`
+    has the paths of removed fields (`spec.list[0].field`), without those of nulls.
     """
 
     __slots__ = ("_nulls", "_room", "unknown")
@@ -34,11 +34,11 @@ class Pruning:
         self.unknown: list[str] = []
 
     def resource(self, obj: Plain, node: Node) -> None:
-        """Prunes a resource, whatever its schema says of it."""
+        """Prune a resource, even if its schema does not mark it as one."""
         self._members(obj, node, None, EMBEDDED)
 
     def value(self, value: Any, node: Node | None, where: Where = None) -> None:
-        """Prunes a value. Where nothing is known of it, nothing is left in the objects in it."""
+        """Prune a value. Without a schema all members of objects are removed."""
         if value.__class__ is dict:
             if node is not None:
                 self._members(value, node, where, node.traits & EMBEDDED)
@@ -88,7 +88,7 @@ class Pruning:
             del value[name]
 
     def _preserved(self, value: Any, node: Node | None, where: Where) -> None:
-        """Prunes items of a list that is kept as it is, where the schema says more of them."""
+        """Prune items of a list that preserves unknown fields, where the schema declares parts of them."""
         if node is None:
             return
         if value.__class__ is list:
@@ -119,7 +119,7 @@ def _written(where: Where) -> str:
 
 
 def drop_nulls(value: Any, node: Node) -> None:
-    """Takes out nulls that are neither allowed nor replaced by a default."""
+    """Remove nulls that are neither allowed nor replaced by a default."""
     if value.__class__ is dict:
         for name, item in paced(value.items()):
             if item.__class__ is dict or item.__class__ is list:
@@ -139,5 +139,5 @@ def _drop_members(value: Plain, node: Node) -> None:
 
 
 def _is_to_be_dropped(node: Node | None) -> bool:
-    """Whether a null that a schema says this of is not allowed, and nothing is to take its place."""
+    """Return True if the schema neither allows a null nor has a default that replaces it."""
     return node is not None and not node.traits & NULLABLE and node.default is MISSING

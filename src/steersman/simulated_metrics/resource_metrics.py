@@ -31,7 +31,7 @@ from steersman.nodes.usage import RESOURCES, Usage, usage_of
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
@@ -112,7 +112,7 @@ class UsageStorage(Generic[M]):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See Lister. Such lists have no version and are not cut into pages."""
         found: list[Item] = []
-        async for metadata, metrics_of in unhurried(self._objects.each(ctx.action.namespace)):
+        async for metadata, metrics_of in time_sliced(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
                 metrics = metrics_of()
@@ -128,7 +128,7 @@ class MeasuredPods:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
-        pod = self._informers().of(PODS).get(namespace, name)
+        pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
         found = metrics_of_pod(pod, int(times.moment()))
@@ -138,7 +138,7 @@ class MeasuredPods:
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
         now = int(times.moment())
-        pods = self._informers().of(PODS).list(namespace or None)
+        pods = self._informers().for_resource(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
 
 
@@ -149,16 +149,16 @@ class MeasuredNodes:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
-        node = self._informers().of(NODES).get("", name)
+        node = self._informers().for_resource(NODES).get("", name)
         if node is None:
             raise not_found(GroupResource("", "nodes"), name)
         return self._of(node)
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
-        return [(each.metadata, partial(self._of, each)) for each in self._informers().of(NODES).list()]
+        return [(each.metadata, partial(self._of, each)) for each in self._informers().for_resource(NODES).list()]
 
     def _of(self, node: Node) -> NodeMetrics:
-        pods = self._informers().of(PODS)
+        pods = self._informers().for_resource(PODS)
         pods.add_index(BY_NODE, by_node)
         return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
 

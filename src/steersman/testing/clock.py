@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.values import times
-from steersman.work.threads import awaited
+from steersman.work.threads import awaited_steps
 from steersman.work.upkeep import is_upkeep
 
 _QUIET: Final = 3
@@ -163,7 +163,7 @@ class Clock:
         for _ in range(_MOST_TURNS):
             before = self._begun
             await asyncio.sleep(0)
-            if self._elsewhere or awaited(self._loop):
+            if self._elsewhere or awaited_steps(self._loop):
                 await asyncio.sleep(0.0005)
             elif self._begun - before <= 1:  # what this sleep itself began
                 quiet += 1

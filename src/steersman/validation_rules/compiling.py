@@ -1,4 +1,4 @@
-"""Rules of one place in a schema, compiled (apiserver `schema/cel/compilation.go`)."""
+"""Compilation of the rules of one schema node (apiserver `schema/cel/compilation.go`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from steersman.work.threads import give_way
 SELF: Final = "self"
 OLD_SELF: Final = "oldSelf"
 ROOT: Final = "\ue000"
-"""Where the names of types begin; no expression can be written that has it."""
+"""The beginning of type names; no expression can contain this character."""
 
 _SHOWN_ROOT: Final = "selfType0"
-"""What messages have in its place: upstream has a number that is another one each time."""
+"""The replacement of ROOT in messages, where upstream has a number that changes each time."""
 
 Rule = Mapping[str, Any]
 """An item of x-kubernetes-validations."""
@@ -35,46 +35,46 @@ Rule = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a schema: the type of its values, and that type's name."""
+    """A schema node with rules: the type of its values, and the name of the type."""
 
     sized: Sized
     name: str
 
     @property
     def declared(self) -> DeclaredType:
-        """What expressions know of its values."""
+        """The type of its values as expressions see it."""
         return self.sized.type
 
 
 @dataclass(slots=True)
 class CompiledRule:
-    """A rule, or what is wrong with it."""
+    """A compiled rule, or the error of its compilation."""
 
     rule: Rule
     error: str | None = None
     uses_old_self: bool = False
     cost: int = 0
-    """What one evaluation costs at most."""
+    """The maximal cost of one evaluation."""
     program: Program | None = field(default=None, repr=False)
     message_error: str | None = None
     message_cost: int | None = None
-    """None without a message expression that can be used."""
+    """The maximal cost of the message expression; None without a usable message expression."""
     message_program: Program | None = field(default=None, repr=False)
 
     @property
     def optional_old_self(self) -> bool:
-        """Whether it is evaluated without an old value, too."""
+        """True if the rule is also evaluated without an old value."""
         return bool(self.rule.get("optionalOldSelf"))
 
 
 class RuleCompiler:
-    """Compiles the rules of one schema, whose types it knows."""
+    """Compiles the rules of one schema, against the types of the schema."""
 
     def __init__(self, declarations: Declarations) -> None:
         self._declarations: Final = declarations
 
     def compile(self, rules: tuple[Rule, ...], place: Place) -> Iterator[CompiledRule]:
-        """The rules of a place one by one."""
+        """Yield the compiled rules of a node one by one."""
         environments = {optional: self._environment(place, optional=optional) for optional in (False, True)}
         estimator = KubernetesEstimator(lambda path: declared_size(place.declared, path[1:]))
         for rule in rules:

@@ -1,7 +1,7 @@
-"""Structural schemas as types of expressions (apiserver `cel/common/schemas.go`).
+"""Types of expressions for structural schemas (apiserver `cel/common/schemas.go`).
 
-A type says what members there are, under the names that expressions have for them, and how large values may be at
-most, which the estimates of cost go by. Members that only x-kubernetes-preserve-unknown-fields lets in are not there.
+A type has the members of values, under the names that expressions use, and the maximal sizes of values, on which cost
+estimates are based. Members that only x-kubernetes-preserve-unknown-fields allows are not included.
 """
 
 from __future__ import annotations
@@ -18,52 +18,53 @@ from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, MISSING, Node
 from steersman.work.threads import give_way
 
 MAX_REQUEST_SIZE: Final = 3 << 20
-"""Bytes of the largest request that upstream takes."""
+"""Bytes of the largest request that upstream accepts."""
 
 _MOST_TEXT: Final = MAX_REQUEST_SIZE - 2
 _SMALLEST: Final = 2
 """Bytes of "", [] and {}."""
 _BYTES_OF_A_CHARACTER: Final = 4
 _AROUND_A_MEMBER: Final = 4
-"""Quotes, colon and comma."""
+"""Bytes of quotes, colon and comma."""
 _AROUND_AN_ENTRY: Final = 6
-"""The same, and the shortest key."""
+"""Bytes of quotes, colon, comma and the shortest key."""
 _FORMATS: Final = {
     "duration": (types.DURATION, 3, 32),
     "date": (types.TIMESTAMP, 12, 12),
     "date-time": (types.TIMESTAMP, 21, 32),
 }
-"""Formats of texts that are other types: the type, and the fewest and the most bytes of the text with its quotes."""
+"""Formats of strings that are other types in expressions: the type, and the least and most bytes of the quoted string.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A type, and the fewest bytes that a value of it takes in JSON."""
+    """A type, and the least bytes of a value in JSON."""
 
     type: DeclaredType
     least: int
 
     @property
     def most_in_a_request(self) -> int:
-        """How many such values fit into one request."""
+        """The most values of the type that fit into one request."""
         return MAX_REQUEST_SIZE // (self.least + 1)
 
 
 class Declarations:
-    """The types of a schema and of all parts of it that expressions can see.
+    """The types of a schema and of all parts that expressions can see.
 
-    Types with members are named by where they are.
+    Types with members are named by their position in the schema.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, bool, str], Sized | None] = {}
         self.objects: dict[str, DeclaredType] = {}
-        """Types with members by their names."""
+        """Types with members by name."""
 
     def of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
-        """The type of a schema at a place; None if expressions cannot see it.
+        """Return the type of a schema node with this type name; None if expressions cannot see it.
 
-        `is_resource`: it is the root of a resource, and so has a name, whatever the schema says.
+        `is_resource` is True for the root of a resource, which has metadata whatever the schema says.
         """
         key = (id(node), is_resource, name)
         if key not in self._known:
@@ -158,7 +159,7 @@ _NUMBER: Final = Sized(declared.DOUBLE, 1)
 
 
 def _node(**said: Any) -> Node:
-    """A node that says nothing but this."""
+    """Return a node with only these attributes set."""
     nothing: dict[str, Any] = {
         "types": (),
         "mask": 0,
@@ -185,9 +186,9 @@ _OF_RESOURCES: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADAT
 
 
 def members_of_resource(node: Node) -> Mapping[str, Node]:
-    """The members of a resource that expressions see: what every resource has is there, as a text.
+    """Return the members of a resource that expressions see, with the string members that every resource has.
 
-    A schema that says of all of it what it is keeps its own.
+    A schema that declares all of these members itself keeps its own declarations.
     """
     members = node.properties
     metadata = members.get("metadata")

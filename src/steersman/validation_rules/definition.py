@@ -1,4 +1,4 @@
-"""What is wrong with the rules of a schema that is to be stored, and what they may cost.
+"""Validation of the rules of a schema that is about to be stored, and of their estimated costs.
 
 Follows k8s.io/apiextensions-apiserver `apis/apiextensions/validation` (`validation.go`, `cel_validation.go`).
 """
@@ -22,9 +22,9 @@ from steersman.validation_rules.declarations import Declarations, Sized
 from steersman.validation_rules.evaluation import BUDGET, Rules
 
 RULE_LIMIT: Final = 10_000_000
-"""What one expression may cost, for all values that there may be of its place together."""
+"""The cost limit of one expression, for all values that its node may have together."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""What all expressions of a schema may cost."""
+"""The cost limit of all expressions of a schema together."""
 
 _MANY: Final = 100.0
 _FEW: Final = 1.5
@@ -37,24 +37,24 @@ _UNKNOWN_TYPE: Final = (
 
 @dataclass(slots=True)
 class _Context:
-    """What is known of a place in the schema and asked by those below it."""
+    """Facts about a schema node that the nodes below it need."""
 
     node: Node
     name: str
-    """That of its type."""
+    """The name of the node's type."""
     has_rules: bool
-    """Whether it or something around it has rules."""
+    """True if the node or a node above it has rules."""
     sized: Sized | None
-    """None if expressions cannot see it, or there are no rules."""
+    """None if expressions cannot see the node, or there are no rules."""
     cardinality: int | None
-    """How many values there may be at most; None if nothing bounds it."""
+    """The most values that the node may have in an object; None if there is no bound."""
     is_unknown: bool
-    """Whether its type cannot be told, though it is asked for."""
+    """True if the type cannot be determined although rules need it."""
 
 
 @dataclass(slots=True)
 class _Total:
-    """What the expressions that were seen cost together."""
+    """The sum of the costs of expressions, with the most expensive ones."""
 
     cost: int = 0
     expensive: list[tuple[int, Path]] = field(default_factory=list)
@@ -68,10 +68,10 @@ class _Total:
 
 
 class DefinitionRules:
-    """Judges the rules of one schema (schema.RuleJudge)."""
+    """Validates the rules of one schema (schema.RuleJudge)."""
 
     def __init__(self, *, limits_each: bool = True) -> None:
-        """`limits_each`: whether one expression alone may cost too much; what was stored once is not asked again."""
+        """Create the validator; with `limits_each` False, as for stored rules, single expressions have no cost limit."""
         self._limits_each: Final = limits_each
         self._contexts: Final[dict[int, _Context]] = {}
         self._declarations: Final = Declarations()
@@ -80,7 +80,7 @@ class DefinitionRules:
         self._budget = BUDGET
 
     def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
-        """What the rules have against a default, as if it had been there before and as if it had not."""
+        """Return the errors of the rules for a default value, both with an equal old value and without an old value."""
         rules = Rules(node, is_resource=is_root)
         if rules.is_empty or self._budget < 0:
             return []
@@ -93,7 +93,7 @@ class DefinitionRules:
         return errors
 
     def declared(self, place: RulePlace) -> Iterator[FieldError]:
-        """What is wrong with the rules of a place."""
+        """Yield the errors of the rules of a node."""
         context = self._context(place)
         path = place.path / "x-kubernetes-validations"
         if context.sized is None:
@@ -104,7 +104,7 @@ class DefinitionRules:
             yield from self._errors(compiled, context, place, path[index])
 
     def total(self, path: Path) -> Iterator[FieldError]:
-        """What is wrong with all rules together."""
+        """Yield the errors of all rules together."""
         if self._total.cost <= SCHEMA_LIMIT:
             return
         for _, expensive in self._total.expensive:
@@ -139,7 +139,7 @@ class DefinitionRules:
             yield forbidden(path, _too_expensive(name, cost, RULE_LIMIT))
         self._total.add(cost, path)
 
-    # What is known of places
+    # Facts about nodes
 
     def _context(self, place: RulePlace) -> _Context:
         key = id(place.schema)
@@ -149,7 +149,7 @@ class DefinitionRules:
         return found
 
     def _make(self, place: RulePlace) -> _Context:
-        """The types of those around it are looked for first: what is unknown there is unknown here."""
+        """Determine the facts about a node, after those of the nodes above: a type unknown there is unknown here."""
         above = None if place.parent is None else self._context(place.parent)
         if above is None:
             node, name = place.node or compile_node(place.schema), ROOT
@@ -189,13 +189,13 @@ _STEPS: Final[dict[str, Callable[[_Context, str], tuple[Node, str]]]] = {
 
 
 def _below(above: _Context) -> int | None:
-    """How many values there may be below so many."""
+    """Return the most values of a child node, given those of its parent."""
     most = _most_elements(above.node)
     return None if above.cardinality is None or most is None else _product(above.cardinality, most)
 
 
 def _most_elements(node: Node) -> int | None:
-    """How many items or members a value may have; of an object with named members each may be there once."""
+    """Return the most items or members of a value; a named member counts once."""
     checks = node.checks
     match node.types:
         case ("object",) if node.additional is not None:
@@ -208,7 +208,7 @@ def _most_elements(node: Node) -> int | None:
 
 
 def _product(cost: int, count: int) -> int:
-    """How Go multiplies with a guard: what would be too large is the largest number there is."""
+    """Multiply with saturation, as Go code with an overflow guard does."""
     return 0 if not cost else multiplied(cost, count)
 
 

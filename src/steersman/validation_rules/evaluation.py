@@ -1,4 +1,4 @@
-"""The rules of a schema in use: they judge objects within a budget (apiserver `schema/cel/validation.go`)."""
+"""Evaluation of the rules of a schema for objects, within a cost budget (apiserver `schema/cel/validation.go`)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
 from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
 from steersman.validation_rules.declarations import Declarations
 from steersman.validation_rules.values import value_of
-from steersman.work.letting_go import let_go
+from steersman.work.freeing import free_in_thread
 from steersman.work.threads import give_way
 
 BUDGET: Final = 10_000_000
-"""What all rules may cost for one object."""
+"""The cost limit of all rules for one object."""
 CALL_LIMIT: Final = 1_000_000
-"""What one evaluation may cost."""
+"""The cost limit of one evaluation."""
 MAX_MESSAGE: Final = 5 << 10
-"""Bytes of a message that an expression makes."""
+"""Bytes of a message from an expression."""
 
 _SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _WITHOUT_VALUE: Final = frozenset({"array", "object"})
@@ -42,26 +42,26 @@ _WITHOUT_VALUE: Final = frozenset({"array", "object"})
 
 @dataclass(slots=True)
 class Judged:
-    """What rules have against an object."""
+    """The result of evaluating the rules for an object."""
 
     budget: int
-    """What is left of it; below 0 if rules were not evaluated for want of it."""
+    """The remaining budget; below 0 if rules were not evaluated because it ran out."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What was wrong before, too."""
+    """Violations that existed before the update."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ratchet:
-    """What was at a place before, or at the nearest place around it of which that can be told."""
+    """The correlation of a value with its old value, or of the nearest correlatable value around it."""
 
     here: Correlated | None
     around: Correlated | None
 
     def is_same(self) -> bool:
-        """Whether nothing has been changed there."""
-        told = self.around if self.here is None else self.here
-        return told is not None and told.is_same()
+        """Return True if the value, or the nearest correlatable value around it, is unchanged."""
+        nearest = self.around if self.here is None else self.here
+        return nearest is not None and nearest.is_same()
 
     def key(self, name: str) -> _Ratchet:
         if self.here is None:
@@ -75,11 +75,11 @@ class _Ratchet:
 
 
 class _OutOfBudget(Exception):
-    """Nothing more is evaluated."""
+    """Raised to end the evaluation."""
 
 
 class Rules:
-    """The rules of a schema and of all parts of it, each compiled when it is first asked."""
+    """The rules of a schema and of all its nodes, each compiled on first use."""
 
     def __init__(self, root: Node, *, is_resource: bool = True) -> None:
         self._root: Final = root
@@ -89,11 +89,11 @@ class Rules:
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
-        let_go(self._compiled, self._declarations, self._root)
+        free_in_thread(self._compiled, self._declarations, self._root)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """True if the schema has no rules."""
         return not self._root.traits & RULES_BELOW
 
     def judge(
@@ -105,9 +105,9 @@ class Rules:
         budget: int | None = None,
         correlated: Correlated | None = None,
     ) -> Judged:
-        """What the rules have against a value that was another before (None: that is new), within a budget (BUDGET).
+        """Evaluate the rules for `new`, which replaces `old` (None for a new value), within a budget (default BUDGET).
 
-        `correlated`, as an update has it, lets through what was wrong with unchanged parts: of that are warnings.
+        With `correlated`, as in an update, violations in unchanged parts become warnings.
         """
         judged = Judged(BUDGET if budget is None else budget)
         if self.is_empty:
@@ -120,7 +120,7 @@ class Rules:
         return judged
 
     def of(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
-        """The rules of one place, compiled."""
+        """Return the compiled rules of a node."""
         key = (id(node), name)
         found = self._compiled.get(key)
         if found is None:
@@ -130,9 +130,10 @@ class Rules:
         return found
 
     def compile(self) -> None:
-        """Compiles them all, so that judging compiles nothing any more; that may take some milliseconds for each.
+        """Compile all rules, which may take some milliseconds each, so that evaluation compiles nothing.
 
-        What expressions were compiled against is forgotten then: that is more than what they were compiled to."""
+        Then drop the compile-time types, which take more memory than the compiled rules.
+        """
         waiting: list[tuple[Node, str, bool]] = [(self._root, ROOT, self._is_resource)]
         while waiting:
             node, name, is_resource = waiting.pop()
@@ -143,11 +144,11 @@ class Rules:
             for below, its_name in _places_below(node, name):
                 if self.is_seen(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
-        let_go(self._declarations)
+        free_in_thread(self._declarations)
         self._declarations = Declarations()
 
     def is_seen(self, node: Node, name: str) -> bool:
-        """Whether expressions can see values of a place."""
+        """Return True if expressions can see values of a node."""
         key = (id(node), name)
         found = self._seen.get(key)
         if found is None:
@@ -157,7 +158,7 @@ class Rules:
 
 
 def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
-    """What may have rules in a value, with the names of their types."""
+    """Yield the child nodes that may have rules, with the names of their types."""
     if node.items is not None:
         yield node.items, f"{name}.@idx"
     if isinstance(node.additional, Node):
@@ -168,7 +169,7 @@ def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
 
 
 class _Judging:
-    """One look at a value."""
+    """One evaluation of all rules for a value."""
 
     def __init__(self, rules: Rules, judged: Judged) -> None:
         self._rules: Final = rules
@@ -177,7 +178,7 @@ class _Judging:
     def value(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
-        """Judges a value and all in it; `name` is that of its type. Raises _OutOfBudget."""
+        """Evaluate the rules for a value and everything in it; `name` is that of its type. Raises _OutOfBudget."""
         if new is None:
             return
         give_way()
@@ -231,7 +232,7 @@ class _Judging:
     def _own(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
-        """The rules of a place itself."""
+        """Evaluate the rules of a node itself."""
         kind = "" if node.traits & INT_OR_STRING or not node.types else node.types[0]
         judged = self._judged
         if judged.budget <= 0:
@@ -264,7 +265,7 @@ class _Judging:
     def _holds(
         self, compiled: CompiledRule, program: Program, variables: Mapping[str, Any], path: Path, kind: str
     ) -> bool:
-        """Evaluates a rule. What keeps it from having a value is an error, after which it counts as held."""
+        """Evaluate a rule; an evaluation error is recorded, and the rule then counts as satisfied."""
         judged, rule = self._judged, compiled.rule
         value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
         if cost > judged.budget:
@@ -289,7 +290,7 @@ class _Judging:
     def _violation(
         self, compiled: CompiledRule, variables: Mapping[str, Any], new: Any, path: Path, node: Node, kind: str
     ) -> FieldError:
-        """What is said of a value that breaks a rule."""
+        """Return the error for a value that violates a rule."""
         rule = compiled.rule
         path = _path_of(rule, path, node)
         message: str | None = None
@@ -311,8 +312,9 @@ class _Judging:
         return invalid(path, value, message)
 
     def _message(self, program: Program, rule: Rule, variables: Mapping[str, Any]) -> tuple[str | None, str | None]:
-        """The message that an expression makes, None if it makes none that can be used; or why nothing more can be
-        evaluated."""
+        """Return the message of a message expression, None if it is not usable; or an error text that ends the
+        evaluation.
+        """
         judged = self._judged
         value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
         if cost > judged.budget:
@@ -334,7 +336,7 @@ class _Judging:
 
 
 def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
-    """A value as expressions see it; the error in its place if they cannot."""
+    """Return a value as expressions see it, or the error in its place."""
     try:
         return value_of(raw, node, is_resource=is_resource)
     except EvaluationError as error:
@@ -342,12 +344,12 @@ def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
 
 
 def _rule_text(rule: Rule) -> str:
-    """What stands for a rule in messages about it."""
+    """Return the text that stands for a rule in messages."""
     return trim_space(rule.get("message") or rule["rule"])
 
 
 def _path_of(rule: Rule, path: Path, node: Node) -> Path:
-    """Where a broken rule is told."""
+    """Return the path at which a violation is reported."""
     if not rule.get("fieldPath"):
         return path
     try:
@@ -358,7 +360,7 @@ def _path_of(rule: Rule, path: Path, node: Node) -> Path:
 
 
 class _PlainView(Mapping[str, Any]):
-    """As much of a compiled schema as a plain one as paths through it ask for."""
+    """A view of a compiled schema as a plain schema, with the members that field paths need."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node

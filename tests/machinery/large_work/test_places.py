@@ -17,10 +17,10 @@ async def settled() -> None:
 async def test_no_more_are_begun_than_there_are_places() -> None:
     places = Places(2)
     first, second, third = (Place(places, f"user-{number}", 1) for number in range(3))
-    await first.take()
-    await first.take()
-    await second.take()
-    waiting = asyncio.ensure_future(third.take())
+    await first.acquire()
+    await first.acquire()
+    await second.acquire()
+    waiting = asyncio.ensure_future(third.acquire())
     await settled()
     assert not waiting.done()
     first.give_back()
@@ -35,12 +35,12 @@ async def test_the_next_is_of_a_user_with_the_fewest_and_the_smallest_of_these()
     places = Places(2)
     held = [Place(places, "alice", 1), Place(places, "bob", 1)]
     for each in held:
-        await each.take()
+        await each.acquire()
     order: list[str] = []
 
     async def wait(name: str, user: str, size: int) -> None:
         place = Place(places, user, size)
-        await place.take()
+        await place.acquire()
         order.append(name)
         place.give_back()
 
@@ -58,8 +58,8 @@ async def test_the_next_is_of_a_user_with_the_fewest_and_the_smallest_of_these()
 async def test_who_goes_away_takes_no_place_with_them() -> None:
     places = Places(1)
     held = Place(places, "alice", 1)
-    await held.take()
-    gone, given = (asyncio.ensure_future(Place(places, user, 1).take()) for user in ("bob", "carol"))
+    await held.acquire()
+    gone, given = (asyncio.ensure_future(Place(places, user, 1).acquire()) for user in ("bob", "carol"))
     await settled()
     gone.cancel()
     await settled()
@@ -68,7 +68,7 @@ async def test_who_goes_away_takes_no_place_with_them() -> None:
     await settled()
     assert places._taken == {}
     last = Place(places, "dora", 1)
-    await asyncio.wait_for(last.take(), 1)
+    await asyncio.wait_for(last.acquire(), 1)
 
 
 async def test_nothing_runs_for_a_request_before_it_has_its_place() -> None:
@@ -76,10 +76,10 @@ async def test_nothing_runs_for_a_request_before_it_has_its_place() -> None:
     try:
         held = [Place(places, f"user-{number}", 1) for number in range(6)]
         for each in held:
-            await each.take()
+            await each.acquire()
         done: list[int] = []
         late = Account(threads, "late")
-        late.place = Place(places, "late", 1)
+        late.permit = Place(places, "late", 1)
         running = asyncio.ensure_future(late.offload_if(True, done.append, 1))
         await settled()
         assert not done

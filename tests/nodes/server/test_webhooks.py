@@ -285,7 +285,7 @@ async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
         return any(each.type == "Available" and each.status == "True" for each in found.status.conditions)
 
     assert await eventually(is_available)
-    assert b'"resources":[]' in await node.client.raw("GET", "/apis/things.example.com/v1")
+    assert b'"resources":[]' in await node.client.request("GET", "/apis/things.example.com/v1")
     await node.client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="gone")))
     await node.client.delete(NAMESPACES, "gone")
 

@@ -188,7 +188,7 @@ class IssuerAuthenticator:
     async def _user(self, claims: dict[str, Any]) -> UserInfo:
         """Return the user of claims. Raises AuthenticationError."""
         whose = f"{self.issuer}#{claims.get('sub')}"[:_LONGEST_NAME]  # nobody is anybody yet
-        return await current().of(whose).offload(self._mapper.user, claims)
+        return await current().for_user(whose).offload(self._mapper.user, claims)
 
     def _identity(self, user: UserInfo, audiences: tuple[str, ...], began: float) -> TokenIdentity:
         self._metrics.judged(times.monotonic() - began, is_good=True)

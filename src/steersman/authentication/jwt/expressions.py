@@ -20,7 +20,7 @@ from steersman.cel.names import unescape
 from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 CLAIMS: Final = "claims"
 USER: Final = "user"
@@ -80,7 +80,7 @@ class Compiled:
             raise ExpressionError(self.error)
         outcome, _ = self.program.outcome({self.variable: value}, _ALLOWANCE)
         if isinstance(outcome, CostLimitExceeded):
-            takes_long()
+            ensure_offloaded()
             outcome, _ = self.program.outcome({self.variable: value}, LIMIT)
         if isinstance(outcome, EvaluationError | CostLimitExceeded):
             raise ExpressionError(f"expression '{self.text}' resulted in error: {outcome}")

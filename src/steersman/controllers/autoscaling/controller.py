@@ -24,7 +24,7 @@ from steersman.api.core.v1 import Pod
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import HORIZONTAL_POD_AUTOSCALERS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.autoscaling import history
@@ -34,7 +34,7 @@ from steersman.controllers.autoscaling.metrics import MetricsClient
 from steersman.controllers.autoscaling.replicas import NoProposal, Readiness, Tolerances
 from steersman.controllers.autoscaling.selectors import Selectors
 from steersman.controllers.autoscaling.targets import Mapper, get_scale, group_of, put_scale
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import labels
@@ -84,11 +84,11 @@ class HorizontalPodAutoscalerController(Controller[Key]):
     name = "horizontal-pod-autoscaler-controller"
     account = "horizontal-pod-autoscaler"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._settings = given.settings.autoscaling
-        self._hpas = self.informers.of(HORIZONTAL_POD_AUTOSCALERS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._settings = dependencies.settings.autoscaling
+        self._hpas = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
+        self._pods = self.informers.for_resource(PODS)
         self._mapper = Mapper(self.client)
         self._metrics = MetricsClient(self.client, self._mapper)
         self._selectors = Selectors()
@@ -96,7 +96,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         self._hpas.on_change(self._changed)
 
     def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._selectors.remove(key)
             self._histories.pop(key, None)

@@ -40,7 +40,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _AT_ONCE: Final = 500
 """Pods that are looked at between two looks at the clock."""
@@ -145,7 +145,7 @@ class Evaluation:
             wanted = Target(_milli(target.average_value))
         else:
             requests: dict[str, int] = {}
-            async for part in unhurried(_parts(pods)):
+            async for part in time_sliced(_parts(pods)):
                 requests |= replicas.requests_of(part, container, name)
             wanted = UtilizationTarget(target.average_utilization or 0, requests)
         return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
@@ -153,7 +153,7 @@ class Evaluation:
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
         """The pods by what can be said of them; others have their turn meanwhile."""
         found: list[Group] = []
-        async for part in unhurried(_parts(pods)):
+        async for part in time_sliced(_parts(pods)):
             found.append(replicas.group(part, metrics, resource, self._readiness))
         return replicas.merged(found)
 

@@ -31,7 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
 _VERSION_GOOD_FOR: Final = 30.0
@@ -57,12 +57,12 @@ class MetricsClient:
 
     async def of_resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
         """Usage of pods by their names; of one container if it is named."""
-        asked = self._client.raw("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
+        asked = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
         found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
-        async for raw in unhurried(found.items):
+        async for raw in time_sliced(found.items):
             each = _decoded("resource", PodMetrics, bytes(raw))
             value = _usage(each, resource, container)
             if value is not None:
@@ -99,7 +99,7 @@ class MetricsClient:
     async def external(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
         """The values of an external metric."""
         path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
-        asked = self._client.raw("GET", path + _query(labelSelector=selector))
+        asked = self._client.request("GET", path + _query(labelSelector=selector))
         body = await _answer("external", asked, f"{metric}.{EXTERNAL_METRICS}")
         found = _decoded("external", ExternalMetricValueList, body)
         if not found.items:
@@ -121,7 +121,7 @@ class MetricsClient:
                 raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}") from None
             plural = f"{found.plural}.{found.group}" if found.group else found.plural
             path = f"namespaces/{_part(namespace)}/{_part(plural)}/{_part(name)}/{_part(metric)}"
-        asked = self._client.raw("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
+        asked = self._client.request("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
         body = await _answer("custom", asked, f"{plural}.{CUSTOM_METRICS} {name}")
         if version == "v1beta2":
             return _decoded("custom", MetricValueList, body)
@@ -132,7 +132,7 @@ class MetricsClient:
         now = asyncio.get_running_loop().time()
         if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
             return self._version[1]
-        groups: list[dict[str, Any]] = (await self._client.plain("/apis")).get("groups") or []
+        groups: list[dict[str, Any]] = (await self._client.get_plain("/apis")).get("groups") or []
         found = next((each for each in groups if each.get("name") == CUSTOM_METRICS), None)
         if found is None:
             raise NoProposal(f"no custom metrics API ({CUSTOM_METRICS}) registered")

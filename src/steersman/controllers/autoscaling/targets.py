@@ -56,7 +56,7 @@ def group_of(api_version: str) -> str:
 
 async def get_scale(client: Client, resource: APIResource[Any], namespace: str, name: str) -> Scale:
     """The scale of an object. Raises StatusError, Unreachable."""
-    return SCALES.decode(await client.raw("GET", resource.path(namespace, name, "scale")))
+    return SCALES.decode(await client.request("GET", resource.path(namespace, name, "scale")))
 
 
 async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) -> Scale:
@@ -64,4 +64,4 @@ async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) ->
     metadata = scale.metadata
     path = resource.path(metadata.namespace, metadata.name, "scale")
     target = f"{path}?{urlencode({'fieldManager': client.manager})}"
-    return SCALES.decode(await client.raw("PUT", target, SCALES.encode(scale)))
+    return SCALES.decode(await client.request("PUT", target, SCALES.encode(scale)))

@@ -15,10 +15,10 @@ from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
@@ -43,7 +43,7 @@ from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.work.backoff import Backoff
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _BURST: Final = 250
 """How many pods are made or deleted before what came of it has been seen."""
@@ -66,16 +66,16 @@ class DaemonSetController(Controller[Key]):
     component = "daemonset-controller"
     workers = 2
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
         self._expected: Expectations[Key] = Expectations()
         self._written: OwnWrites[Key] = OwnWrites()
         self._backoff = _Backoff()
-        self._sets = self.informers.of(DAEMON_SETS)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
-        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
+        self._sets = self.informers.for_resource(DAEMON_SETS)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
+        self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
         add_controller_index(self._pods)
         add_controller_index(self._revisions)
         self._pods.add_index(BY_NODE, by_node)
@@ -85,7 +85,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         if new is None:
             self._forget(key_of(one))
         self.queue.add(key_of(one))
@@ -99,7 +99,7 @@ class DaemonSetController(Controller[Key]):
         self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         namespace = pod.metadata.namespace
         if new is None or new.metadata.deletion_timestamp:
             owner = resolve(self._sets, namespace, controller_of(pod))
@@ -117,7 +117,7 @@ class DaemonSetController(Controller[Key]):
             self._soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:
@@ -155,7 +155,7 @@ class DaemonSetController(Controller[Key]):
             return
         if daemon_set.metadata.deletion_timestamp:
             return
-        turn = Turn()
+        time_slice = TimeSlice()
         selector = await compiled(daemon_set.spec.selector)
         history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
@@ -164,19 +164,21 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
-        await turn.give()  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
+        await (
+            time_slice.pause_if_over()
+        )  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
         pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         if not errors:
             errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]

@@ -11,9 +11,9 @@ from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.deployment import notes, rollout
 from steersman.controllers.deployment.fence_posts import (
     MAX_INT32,
@@ -56,11 +56,11 @@ class DeploymentController(Controller[Key]):
     name = "deployment-controller"
     account = "deployment-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._deployments = self.informers.of(DEPLOYMENTS)
-        self._sets = self.informers.of(REPLICA_SETS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._deployments = self.informers.for_resource(DEPLOYMENTS)
+        self._sets = self.informers.for_resource(REPLICA_SETS)
+        self._pods = self.informers.for_resource(PODS)
         self._same = SameTemplate()
         add_controller_index(self._sets)
         add_controller_index(self._pods)
@@ -69,7 +69,7 @@ class DeploymentController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: Deployment | None, new: Deployment | None) -> None:
-        self.queue.add(key_of(either(old, new)))
+        self.queue.add(key_of(new_or_old(old, new)))
 
     def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         owners = [*owners_of_change(self._deployments, old, new)]

@@ -1,4 +1,4 @@
-"""Makes and deletes the pods of Jobs."""
+"""Creation and deletion of the pods of Jobs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 MOST_AT_ONCE: Final = 500
-"""How many pods are made or deleted before what came of it has been seen."""
+"""Most pods that one reconciliation creates or deletes."""
 _MAX_PREFIX: Final = 58
-"""Characters before the random part of a name."""
+"""Most characters before the random part of a name."""
 _INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 
 
 class JobPods:
-    """The pods of all Jobs."""
+    """Creates and deletes the pods of all Jobs; `later` queues a key after some seconds."""
 
     def __init__(self, client: Client, control: PodControl, later: Callable[[Key, float], None]) -> None:
         self._client = client
@@ -56,7 +56,9 @@ class JobPods:
         self.expected: Expectations[Key] = Expectations()
 
     async def manage(self, key: Key, state: State) -> tuple[int, Exception | None]:
-        """Makes or deletes pods, so many as the Job is to have. How many it has then, and what was refused."""
+        """Create or delete pods to reach the desired number. Return the number of active pods then, and the first
+        error.
+        """
         job, active = state.job, len(state.active)
         if is_suspended(job):
             return await self._delete(key, state, list(state.active))
@@ -96,7 +98,7 @@ class JobPods:
         return len(state.active) + succeeded, error
 
     async def _delete(self, key: Key, state: State, pods: Sequence[Pod]) -> tuple[int, Exception | None]:
-        """Deletes pods that are not to be counted."""
+        """Delete pods without counting them."""
         self.expected.expect(key, deletions=(pod.metadata.uid for pod in pods))
 
         async def delete(pod: Pod) -> None:
@@ -113,7 +115,10 @@ class JobPods:
         return len(state.active) - deleted, error
 
     async def delete_active(self, state: State) -> tuple[int, Exception | None]:
-        """Deletes all pods that run, of a Job that is over; they are counted when they have ended."""
+        """Delete all active pods of a finished Job. They are counted once they have ended.
+
+        Return the number of deleted pods, and the first error.
+        """
 
         async def delete(pod: Pod) -> None:
             with ignoring(is_not_found):
@@ -129,7 +134,7 @@ class JobPods:
         return len(pods) - len(errors), errors[0] if errors else None
 
     async def release(self, pod: Pod) -> None:
-        """Takes the finalizer of a pod away. Raises StatusError."""
+        """Remove the tracking finalizer of a pod. Raises StatusError."""
         if is_tracked(pod):
             patch: dict[str, Any] = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
             metadata = pod.metadata
@@ -137,7 +142,7 @@ class JobPods:
 
 
 def _wanted(state: State) -> int:
-    """How many pods should run."""
+    """Return the desired number of active pods."""
     spec = state.job.spec
     parallelism = spec.parallelism or 0
     if spec.completions is None:
@@ -146,7 +151,7 @@ def _wanted(state: State) -> int:
 
 
 def _surplus(state: State, count: int) -> list[Pod]:
-    """At least `count` pods to be deleted: those whose number is another's too, or is too high, in any case."""
+    """Return at least `count` pods to delete, always including those with a duplicate or invalid index."""
     if not is_indexed(state.job):
         return by_loss(state.active)[:count]
     of_index: dict[int | None, list[Pod]] = {}
@@ -161,7 +166,7 @@ def _surplus(state: State, count: int) -> list[Pod]:
 
 
 def _without_waiting(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
-    """The indexes that can have a pod now; if none can, how many seconds until one can."""
+    """Return the indexes whose back-off is over; if there are none, also the seconds until the first is."""
     waits = {index: _wait(state, index, now) for index in indexes}
     at_once = [index for index, wait in waits.items() if wait == 0]
     return at_once, 0 if at_once else min(waits.values(), default=0)
@@ -183,7 +188,7 @@ def _template(job: Job) -> PodTemplateSpec:
 
 
 def _with_index(container: Container) -> Container:
-    """The container with a variable that tells its pod's number."""
+    """Return the container with an environment variable for the completion index."""
     if any(each.name == _INDEX_VARIABLE for each in container.env):
         return container
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']"))
@@ -192,7 +197,7 @@ def _with_index(container: Container) -> Container:
 
 
 def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
-    """The pod of a number."""
+    """Return the pod of a completion index."""
     job, part = state.job, f"-{index}-"
     name = job.metadata.name + part
     if len(name) > _MAX_PREFIX:
@@ -210,7 +215,7 @@ def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
 
 
 def _failures_before(state: State, index: int) -> tuple[int, int]:
-    """How many pods of a number failed, and how many of these did not count."""
+    """Return the numbers of counted and ignored failures of an index so far."""
     failed = state.delayed.get(index)
     if failed is None:
         return 0, 0
@@ -219,5 +224,5 @@ def _failures_before(state: State, index: int) -> tuple[int, int]:
 
 
 def by_index(pods: Sequence[Pod]) -> list[Pod]:
-    """In the order of their numbers, those without any first."""
+    """Return pods in the order of their indexes, pods without an index first."""
     return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)

@@ -13,7 +13,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
 from steersman.client.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.resource_claims.giving_back import (
     deallocated,
     is_done,
@@ -52,11 +52,11 @@ class ResourceClaimController(Controller[Key]):
     component = "resource_claim"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(RESOURCE_CLAIMS)
-        self._templates = self.informers.of(RESOURCE_CLAIM_TEMPLATES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(RESOURCE_CLAIMS)
+        self._templates = self.informers.for_resource(RESOURCE_CLAIM_TEMPLATES)
         self._pods.add_index(_BY_CLAIM, _claims)
         self._pods.add_index(_BY_TEMPLATE, _templates)
         self._claims.add_index(_BY_OWNER, _owners)

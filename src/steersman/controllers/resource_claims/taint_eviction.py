@@ -18,7 +18,7 @@ from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.resource_claims import (
     ClaimNotMade,
     is_of_template,
@@ -41,11 +41,11 @@ class DeviceTaintEviction(Controller[Key]):
     component = "device-taint-eviction-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(RESOURCE_CLAIMS)
-        self._slices = self.informers.of(RESOURCE_SLICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(RESOURCE_CLAIMS)
+        self._slices = self.informers.for_resource(RESOURCE_SLICES)
         self._claims.add_index(_BY_POOL, _pools_of_claim)
         self._slices.add_index(_BY_POOL, lambda each: (_pool(each.spec.driver, each.spec.pool.name),))
         self._due: set[str] = set()

@@ -7,9 +7,9 @@ import msgspec
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import is_conflict
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.stateful_set import history
 from steersman.controllers.stateful_set.identity import is_member
 from steersman.controllers.stateful_set.pods import StatefulPods
@@ -37,12 +37,12 @@ class StatefulSetController(Controller[Key]):
     name = "statefulset-controller"
     account = "statefulset-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._sets = self.informers.of(STATEFUL_SETS)
-        self._pods = self.informers.of(PODS)
-        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
-        claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._sets = self.informers.for_resource(STATEFUL_SETS)
+        self._pods = self.informers.for_resource(PODS)
+        self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
+        claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         self._stateful_pods = StatefulPods(self.client, self.recorder, claims)
         self._written: OwnWrites[Key] = OwnWrites()
         add_controller_index(self._pods)
@@ -51,7 +51,7 @@ class StatefulSetController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._forget(key)
         self.queue.add(key)
@@ -61,7 +61,7 @@ class StatefulSetController(Controller[Key]):
         self._written.forget(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         for owner in owners_of_change(self._sets, old, new):
             if owner is not None:
                 self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)

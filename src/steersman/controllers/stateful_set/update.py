@@ -21,7 +21,7 @@ from steersman.controllers.stateful_set.identity import (
 from steersman.controllers.stateful_set.pods import StatefulPods
 from steersman.controllers.workloads.pod_control import slow_start
 from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _STOP: Final = True
 """Whether the pods that follow have to wait."""
@@ -143,11 +143,11 @@ class Update:
             if error is not None:
                 raise error
             return False
-        turn = Turn()
+        time_slice = TimeSlice()
         for pod in pods:
             if await act(pod) is _STOP:
                 return _STOP
-            await turn.give()
+            await time_slice.pause_if_over()
         return False
 
     def _first_unavailable(self) -> Pod | None:
@@ -197,7 +197,7 @@ class Update:
         """Deletes the last pod that is not of the newest revision, if all after it serve."""
         rolling = self._set.spec.update_strategy.rolling_update
         partition = (rolling.partition or 0) if rolling else 0
-        turn = Turn()
+        time_slice = TimeSlice()
         for at in reversed(range(partition, len(self._replicas))):
             pod = self._replicas[at]
             if revision_of(pod) != self._found.update.metadata.name and not pod.metadata.deletion_timestamp:
@@ -206,7 +206,7 @@ class Update:
                 return
             if self._is_unavailable(pod):
                 return
-            await turn.give()
+            await time_slice.pause_if_over()
 
 
 def complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:

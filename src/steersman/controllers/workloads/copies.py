@@ -1,4 +1,4 @@
-"""Copies of owners of pods in which members can be set; their templates, which may be large, are shared."""
+"""Partial copies of workload objects, for changes. Pod templates may be large, so their content is shared."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ O = TypeVar("O")  # noqa: E741
 
 
 def changeable(obj: O) -> O:
-    """Return an object whose labels, annotations and status are its own, and whose spec may get other members.
+    """Return a copy with its own labels, annotations and status, and a spec whose members may be replaced.
 
-    What the spec has is that of `obj`: it may be replaced, and not changed.
+    The values of the spec's members are shared with `obj`: replace them, do not change them.
     """
     owner: Any = obj
     changed: O = msgspec.structs.replace(
@@ -26,7 +26,7 @@ def changeable(obj: O) -> O:
 
 
 def changeable_template(template: PodTemplateSpec) -> PodTemplateSpec:
-    """The same of a pod template."""
+    """Return a copy of a pod template with its own labels and annotations, and a spec whose members may be replaced."""
     return msgspec.structs.replace(
         template, metadata=_own(template.metadata), spec=msgspec.structs.replace(template.spec)
     )

@@ -120,7 +120,7 @@ class Cluster:
     async def follow(self, informer: Informer[Any]) -> None:
         """Start an informer, and return once it has synced. Raises StatusError as `ask` does."""
         informer.start()
-        await self.ask(informer.first_attempt)
+        await self.ask(informer.wait_for_first_attempt)
 
     async def apply(self, manifests: Sequence[Plain]) -> None:
         """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `ask` does."""

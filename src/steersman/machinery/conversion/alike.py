@@ -1,4 +1,4 @@
-"""Conversions between versions whose types have the same members, made from the types."""
+"""Conversions between versions whose types have the same members, derived from the types."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from steersman.machinery.conversion.conversion import Conversion
 Convert = Callable[[Any], Any]
 
 _TYPE_META: Final = frozenset({"kind", "api_version"})
-"""Left empty in objects that are made: the caller knows them. What is no object, a reference, has its own."""
+"""Members that stay empty in converted objects, because the caller sets them. References, which are not objects, keep
+theirs.
+"""
 
 
 def alike(source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()) -> Convert:
-    """A function that makes a `target` of a `source`; parts of types that both have are shared, not copied.
+    """Return a function that converts a `source` into a `target`; parts whose types both share are not copied.
 
-    `special` are conversions of types within them that are not alike. Raises TypeError for others whose members differ,
-    so nothing can be lost on the way.
+    `special` are conversions of nested types whose members differ. Raises TypeError for all other types whose members
+    differ, so that no member can be lost.
     """
     return _Maker(special).of(source, target)
 
@@ -27,14 +29,14 @@ def alike(source: type[msgspec.Struct], target: type[msgspec.Struct], special: I
 def both_ways(
     source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()
 ) -> tuple[Conversion, Conversion]:
-    """The conversions from `source` to `target` and back."""
+    """Return the conversions from `source` to `target` and back."""
     special = tuple(special)
     there, back = alike(source, target, special), alike(target, source, special)
     return Conversion(source, target, there), Conversion(target, source, back)
 
 
 class _Maker:
-    """Makes the functions for types that hold each other, each pair once."""
+    """A builder of conversion functions for nested types, one function for each pair of types."""
 
     def __init__(self, special: Iterable[Conversion]) -> None:
         self._made: dict[tuple[type[Any], type[Any]], Convert] = {
@@ -42,7 +44,7 @@ class _Maker:
         }
 
     def of(self, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Convert:
-        """The function for two classes. Raises TypeError."""
+        """Return the conversion function for two classes. Raises TypeError."""
         found = self._made.get((source, target))
         if found is None:
             found = self._made[source, target] = self._struct(source, target)
@@ -70,7 +72,7 @@ class _Maker:
         return convert_struct
 
     def _member(self, source: Any, target: Any) -> Convert | None:
-        """How a member becomes one of the other type; None if it is the same."""
+        """Return the conversion function of a member; None if its type is the same. Raises TypeError."""
         if source == target:
             return None
         if isinstance(source, type) and isinstance(target, type) and issubclass(source, msgspec.Struct):

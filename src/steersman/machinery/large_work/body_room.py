@@ -1,4 +1,4 @@
-"""How many bytes of large bodies are in memory at once: the others wait in the connections, unread."""
+"""A budget for the bytes of large request bodies in memory; bodies beyond it wait unread in their connections."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from steersman.machinery.errors.status import too_many_requests
 from steersman.work.threads import MAX_WAITING
 
 MAX_BYTES: Final = 16 << 20
-"""Of the large bodies of one user's requests, from when they are read until the request has been answered."""
+"""The most bytes of one user's large bodies, each counted from its reading until the response is sent."""
 _IN_ALL: Final = 64 << 20
-"""What users share. Each may have one body however many they are."""
+"""The most bytes of all users' large bodies. Each user may have one body regardless of this limit."""
 
 
 class _Share:
-    """What one user has, and what waits to be read: of each the bytes, and who waits."""
+    """The bytes that one user's bodies use, and a queue of waiting bodies: the size and the future of each."""
 
     __slots__ = ("size", "waiting")
 
@@ -26,15 +26,15 @@ class _Share:
 
 
 class BodyRoom:
-    """Room for large bodies, by user; used on the loop only."""
+    """A budget for large request bodies with a share for each user; used on the event loop only."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
 
     async def enter(self, user: str, size: int) -> None:
-        """Waits until there is room for a body of so many bytes; to be followed by `leave`.
+        """Wait until the budget allows a body of `size` bytes. The caller must call `leave` afterwards.
 
-        Raises StatusError 429 if as many of the user's wait as may.
+        Raises StatusError 429 if MAX_WAITING bodies of this user wait already.
         """
         share = self._shares.setdefault(user, _Share())
         if not share.waiting and self._fits(share, size):
@@ -54,7 +54,7 @@ class BodyRoom:
             raise
 
     def leave(self, user: str, size: int) -> None:
-        """Makes room for the next bodies of the user."""
+        """Return `size` bytes to the budget, and admit the next waiting bodies of the user."""
         share = self._shares[user]
         share.size -= size
         while share.waiting and self._fits(share, share.waiting[0][0]):

@@ -1,4 +1,4 @@
-"""How many requests with large bodies are worked on at once: what becomes of a body takes many times its size."""
+"""Permits for requests with large bodies: the data made from a body takes many times its size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 from typing import Final
 
 MOST: Final = 6
-"""Requests of all users. An object of 1 MB takes some 60 MB while it is decoded, validated and compared."""
+"""The most permits. Processing an object of 1 MB (decoding, validation, comparison) takes some 60 MB."""
 
 
 class Places:
-    """Places for requests whose bodies are there; used on the loop only.
+    """A semaphore for requests whose large bodies have been read; used on the event loop only.
 
-    The next one goes to a user with the fewest, and among these to the smallest body: most large requests are short.
+    The next permit goes to a user with the fewest, and among these to the smallest body, as most large requests are
+    short.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -21,7 +22,7 @@ class Places:
         self._waiting: list[tuple[Place, asyncio.Future[None]]] = []
 
     async def take(self, place: Place) -> None:
-        """Waits until there is a place."""
+        """Wait for a permit."""
         if sum(self._taken.values()) < self._most:
             self._give(place)
             return
@@ -38,7 +39,7 @@ class Places:
             raise
 
     def give_back(self, place: Place) -> None:
-        """Makes a place free for another."""
+        """Release a permit and hand it to the next waiting request."""
         left = self._taken[place.user] - 1
         if left:
             self._taken[place.user] = left
@@ -59,7 +60,7 @@ class Places:
 
 
 class Place:
-    """The place of one request, taken when the work on its body begins. `size` is the body's, in bytes."""
+    """The permit of one request, acquired when work on its body begins. `size` is the body's size in bytes."""
 
     __slots__ = ("_is_taken", "_places", "size", "user")
 
@@ -69,14 +70,14 @@ class Place:
         self.user = user
         self.size = size
 
-    async def take(self) -> None:
-        """Waits for the place, the first time."""
+    async def acquire(self) -> None:
+        """Acquire the permit, unless this request has it already."""
         if not self._is_taken:
             await self._places.take(self)
             self._is_taken = True
 
     def give_back(self) -> None:
-        """Ends the work, if it has begun."""
+        """Release the permit if this request has it."""
         if self._is_taken:
             self._is_taken = False
             self._places.give_back(self)

@@ -1,6 +1,7 @@
-"""Field ownership (`metadata.managedFields`): who owns which field, tracked on every write.
+"""Field ownership (`metadata.managedFields`), updated on every write.
 
-Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell leaves, sets and keyed lists apart.
+The package is pure: no I/O, no clock. Field sets are the dicts of which FieldsV1 is the JSON. Schemas tell which parts
+are leaves, sets or keyed lists.
 """
 
 from steersman.machinery.managed_fields.applier import Applied, Applier

@@ -1,4 +1,4 @@
-"""Results of work on ownership that comes again and again, kept within bounds."""
+"""Bounded caches of results about field ownership."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 from steersman.work.bounded_cache import BoundedCache
 
 _MOST: Final = 128
-"""Results that are kept of one kind in one version."""
+"""The most results in a cache, which belongs to one kind in one version."""
 _ROOM: Final = 2 << 20
-"""Bytes that they take together, about; one may take a sixteenth."""
+"""The approximate size of a cache in bytes; a single result may take a sixteenth."""
 
 
 def remembered() -> BoundedCache[Any, Any]:
-    """Return a cache of results by what they were made of. Clients choose what that is, so all of it is bounded."""
-    return BoundedCache(_MOST, _ROOM, largest=_ROOM // 16)
+    """Return a cache of results by their inputs. It is bounded in every way, because clients choose the inputs."""
+    return BoundedCache(_MOST, _ROOM, max_entry_bytes=_ROOM // 16)

@@ -12,7 +12,7 @@ from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.work.bounded_cache import BoundedSet
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _SLICE: Final = 256
 """Nodes that are looked at between two looks at the clock."""
@@ -81,14 +81,14 @@ class Rankings:
     async def _of_heavy(self, demand: Demand) -> Ranking:
         """For one decision, which takes long: in steps, so that others are decided meanwhile. Raises Unsteady where the
         pods that matter come faster than that."""
-        turn = Turn()
+        time_slice = TimeSlice()
         for _ in range(_TRIES):
             await self.let_go()
             self._heavy = topology = Topology(demand, self._cluster)
             for _ in topology.fill(without_empty=True):
-                await turn.give()
+                await time_slice.pause_if_over()
             ranking = Ranking(demand, self._cluster, topology)
-            if await self._look(ranking, range(len(self._cluster.nodes)), turn) and topology.nothing_is_missing:
+            if await self._look(ranking, range(len(self._cluster.nodes)), time_slice) and topology.nothing_is_missing:
                 return ranking
         raise Unsteady
 
@@ -96,11 +96,11 @@ class Rankings:
         """Lets go of what was found out for the last heavy demand."""
         topology, self._heavy = self._heavy, None
         if topology is not None:
-            turn = Turn()
+            time_slice = TimeSlice()
             for _ in topology.empty():
-                await turn.give()
+                await time_slice.pause_if_over()
 
-    async def _look(self, ranking: Ranking, indices: Iterable[int], turn: Turn) -> bool:
+    async def _look(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
         """Looks at nodes one by one, and at those that change meanwhile; False if it is not known which do."""
         names, changes = ranking.demand.named_nodes, self._cluster.changes
         while True:
@@ -109,7 +109,7 @@ class Rankings:
                     ranking.refresh((index,))
                 else:
                     ranking.sum_up((index,))
-                await turn.give()
+                await time_slice.pause_if_over()
             if ranking.position == changes.end:
                 return True
             changed = changes.since(ranking.position)
@@ -176,13 +176,13 @@ class Rankings:
         start = self._next_node % count
         order = iter([*range(start, count), *range(start)])
         looked_at = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         while some := list(islice(order, _SLICE)):
             ranking.refresh(some)
             looked_at += len(some)
             if ranking.fitting >= enough:
                 break
-            await turn.give()
+            await time_slice.pause_if_over()
         self._next_node = (start + looked_at) % count
         if looked_at == count and not await self._catch_up(ranking):
             return await self._of_all(demand)
@@ -197,7 +197,7 @@ class Rankings:
 
 async def _in_slices(refresh: Callable[[Iterable[int]], None], indices: Iterable[int]) -> None:
     every = iter(indices)
-    turn = Turn()
+    time_slice = TimeSlice()
     while some := list(islice(every, _SLICE)):
         refresh(some)
-        await turn.give()
+        await time_slice.pause_if_over()

@@ -19,7 +19,7 @@ from steersman.scheduler.fit.status import Diagnosis, Rejection
 from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 NO_VICTIMS: Final = Rejection("", ("No preemption victims found for incoming pod",))
 NOT_HELPFUL: Final = Rejection("", ("Preemption is not helpful for scheduling",))
@@ -123,7 +123,7 @@ class Search:
         start = random.randrange(len(nodes))
         found: list[Candidate] = []
         harmless = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         for index in (*nodes[start:], *nodes[:start]):
             result = self.on_node(self._cluster.nodes[index])
             if isinstance(result, Candidate):
@@ -133,7 +133,7 @@ class Search:
                     break
             else:
                 rejections[result] += 1
-            await turn.give()
+            await time_slice.pause_if_over()
         return found
 
     def on_node(self, node: NodeInfo) -> Candidate | Rejection:

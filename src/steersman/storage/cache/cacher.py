@@ -51,7 +51,7 @@ from steersman.storage.interface import (
 from steersman.storage.keys import after
 from steersman.storage.rewind import present_range
 from steersman.work.backoff import Backoff, Retries
-from steersman.work.yielding import FewAtOnce, unhurried
+from steersman.work.yielding import IterationGate, time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Cacher:
         self._index = None if value_of is None else FieldIndex(value_of)
         self._waiting = 0
         """How many wait for this cache to be as it should."""
-        self._woken = FewAtOnce(_WOKEN)
+        self._woken = IterationGate(_WOKEN)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
@@ -371,8 +371,9 @@ class Cacher:
         return self._applied
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called in the turn of the event loop in which an object changes, and where everything may have:
-        when the cache is filled, and when it starts over. It must neither block nor raise."""
+        """Have `changed` called in the turn of the event loop in which an object changes, and where everything may
+        have: when the cache is filled, and when it starts over. It must neither block nor raise.
+        """
         self._followers.append(changed)
 
     def _tell_followers(self) -> None:
@@ -423,7 +424,7 @@ class Cacher:
         finally:
             self._waiting -= 1
         if self._waiting >= _WOKEN:
-            await self._woken.turn()
+            await self._woken.pass_through()
         return found
 
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
@@ -504,7 +505,7 @@ class Cacher:
         if self._known_at(revision) is None:
             undone = list(self._window.undo(revision).items())
             past = present.fork()
-            async for at in unhurried(range(0, len(undone), _UNDONE)):
+            async for at in time_sliced(range(0, len(undone), _UNDONE)):
                 past.undo(undone[at : at + _UNDONE])
             if self._sorted is present:
                 self._past.keep(revision, past, is_own=True)

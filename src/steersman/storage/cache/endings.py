@@ -8,7 +8,7 @@ from typing import Final
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import Watcher
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 _TURN: Final = 0.003
 """Seconds between two turns of the loop."""
@@ -18,12 +18,12 @@ _ENDED: Final = 32
 
 def end_all(watchers: list[Watcher], error: Exception) -> None:
     """Ends watchers, which are told nothing any more; the list becomes empty as they are."""
-    in_turns(partial(_end_some, watchers, error), _TURN)
+    run_in_slices(partial(_end_some, watchers, error), _TURN)
 
 
 def forget_all(ordered: SortedEntries, entries: dict[str, Entry]) -> None:
     """Frees entries, which nobody is to be shown any more."""
-    in_turns(partial(_forget_some, ordered, entries), _TURN)
+    run_in_slices(partial(_forget_some, ordered, entries), _TURN)
 
 
 def _end_some(watchers: list[Watcher], error: Exception) -> bool:

@@ -11,7 +11,7 @@ from sortedcontainers import SortedList
 
 from steersman.storage.cache.entry import Entry
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +57,13 @@ class FieldIndex:
 
     async def _fill(self, entries: Mapping[str, Entry]) -> None:
         try:
-            turn = Turn()
+            time_slice = TimeSlice()
             for number, key in enumerate(list(entries)):
                 entry = entries.get(key)
                 if entry is not None and key not in self._values:
                     self._add(key, self._value_of(entry))
                 if not number % _EVERY:
-                    await turn.give()
+                    await time_slice.pause_if_over()
         except Exception:
             logger.exception("an index could not be made, and everything is looked through")
         else:

@@ -9,7 +9,7 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.interface import KeyValue, Undecodable, Unreadable
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _LOOK: Final = 64
 """Objects after which the clock is looked at."""
@@ -25,7 +25,7 @@ class Loaded:
 
     async def read(self, items: Sequence[KeyValue], entry_of: Callable[[KeyValue], Entry]) -> None:
         """Adds what is stored, in the order of its keys, beyond all there is. Raises Undecodable, Unreadable."""
-        turn = Turn()
+        time_slice = TimeSlice()
         for at in range(0, len(items), _LOOK):
             some: list[Entry] = []
             for item in items[at : at + _LOOK]:
@@ -36,7 +36,7 @@ class Loaded:
                 except Exception as error:
                     raise Undecodable(item.key, str(error)) from error
             self._add(some)
-            await turn.give()
+            await time_slice.pause_if_over()
 
     def _add(self, some: Sequence[Entry]) -> None:
         self.ordered.append(some)

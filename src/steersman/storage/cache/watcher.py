@@ -13,7 +13,7 @@ from typing import Final
 from steersman.storage.cache.entry import Change, Entry, WatchEvent
 from steersman.storage.cache.index import ValueOf
 from steersman.storage.keys import parent
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 logger = logging.getLogger(__name__)
 
@@ -332,7 +332,7 @@ class Watchers:
             if watcher.prompt:
                 _tell((watcher,), 0, telling.announcement, 0.0)
         if not self._untold:
-            asyncio.get_running_loop().call_soon(in_turns, self._go_on, 0.0)
+            asyncio.get_running_loop().call_soon(run_in_slices, self._go_on, 0.0)
         self._untold.append(telling)
         while len(self._untold) > _UNTOLD:
             self._tell_oldest(float("inf"))

@@ -1,4 +1,4 @@
-"""Requests that servers behind the API server answer: one that is silent must not keep all workers waiting."""
+"""Limits for requests to aggregated API servers: a silent server must not block all workers of a controller."""
 
 from __future__ import annotations
 
@@ -14,51 +14,55 @@ from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedCache
 
 _LATE: Final = 1.0
-"""Seconds after which an answer is late."""
+"""Seconds without a response after which a server counts as slow."""
 _LONGEST: Final = 65.0
-"""Seconds that an answer is waited for: somewhat more than API servers wait for it."""
+"""Seconds after which a request is given up: somewhat more than the API server's own timeout."""
 _MOST_SLOW: Final = 10_000
-"""Namespaces that are known to be slow; beyond that all are to show it again."""
+"""Most remembered pairs of a group version and a namespace; evicted pairs must prove slow again."""
 
 
-class KeepsWaiting(StatusError):
-    """A server does not answer, and as many wait for it as may: whoever else wants something is to come again."""
+class ServerNotResponding(StatusError):
+    """A server does not respond, and no more requests may wait for it: the key is to be retried."""
 
     def __init__(self, api_version: str) -> None:
-        super().__init__(504, "Timeout", f"{api_version} does not answer, and others wait for it")
+        super().__init__(504, "Timeout", f"{api_version} does not respond, and other requests wait for it already")
 
 
-class OtherServers:
-    """Which group versions other servers answer: those whose APIServices name a Service."""
+class AggregatedServers:
+    """Group versions of aggregated API servers: APIServices that name a Service."""
 
     def __init__(self, informers: Informers) -> None:
-        self._services = informers.of(API_SERVICES)
+        self._services = informers.for_resource(API_SERVICES)
 
-    def answer(self, resource: APIResource[Any]) -> bool:
-        """Whether one of them answers requests for a resource."""
+    def serve(self, resource: APIResource[Any]) -> bool:
+        """Return True if an aggregated server answers the requests for a resource."""
         service = self._services.get("", f"{resource.version}.{resource.group}")
         return service is not None and service.spec.service is not None
 
 
-class Patience:
-    """How the workers of a controller wait for other servers.
+class AggregatedServerLimit:
+    """Limits how many workers of a controller wait for slow aggregated servers.
 
-    For every namespace it may be waited until an answer is late. From then on it is slow, until it is answered in time,
-    and no more than `most` wait for all slow ones.
+    In each namespace a request may wait until it is late. The group version then counts as slow in this namespace until
+    it responds in time. At most `most` requests to slow servers wait at the same time.
     """
 
-    def __init__(self, others: OtherServers, most: int) -> None:
+    def __init__(self, others: AggregatedServers, most: int) -> None:
         self._others = others
         self._most = most
         self._slow: BoundedCache[tuple[str, str], bool] = BoundedCache(_MOST_SLOW)
-        """Group versions and namespaces."""
+        """Slow pairs of group version and namespace."""
         self._waiting = 0
-        """For slow ones."""
+        """Number of requests that wait for slow servers."""
 
     @asynccontextmanager
-    async def of(self, resource: APIResource[Any], namespace: str) -> AsyncIterator[None]:
-        """Around a request. Raises KeepsWaiting, at once or when the answer is late; StatusError 504."""
-        if not self._others.answer(resource):
+    async def request(self, resource: APIResource[Any], namespace: str) -> AsyncIterator[None]:
+        """Limit the time of one request. Raises ServerNotResponding if the limit is reached at the start or when the response
+        is late.
+
+        Raises StatusError 504 if the server does not respond at all.
+        """
+        if not self._others.serve(resource):
             yield
             return
         api_version = resource.api_version
@@ -88,14 +92,14 @@ class Patience:
                         self._slow.keep(about, False)
         except TimeoutError:
             if counts:
-                raise StatusError(504, "Timeout", f"{api_version} did not answer in time") from None
-            raise KeepsWaiting(api_version) from None
+                raise StatusError(504, "Timeout", f"{api_version} did not respond in time") from None
+            raise ServerNotResponding(api_version) from None
         finally:
             self._waiting -= counts
 
     def _enter(self, api_version: str) -> None:
         if self._waiting >= self._most:
-            raise KeepsWaiting(api_version)
+            raise ServerNotResponding(api_version)
         self._waiting += 1
 
     def _remember(self, about: tuple[str, str]) -> None:

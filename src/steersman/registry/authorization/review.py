@@ -1,4 +1,4 @@
-"""How every access review comes to its status."""
+"""Validation and status of all access reviews."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from steersman.machinery.identity.schema import GroupKind
 
 
 def require_valid(errors: Iterable[FieldError]) -> None:
-    """Raises StatusError (422) if there are errors; it names no kind, as reviews are refused everywhere."""
+    """Raise StatusError (422) if there are errors. It names no kind, as upstream's does not."""
     if found := list(errors):
         raise invalid(GroupKind("authorization.k8s.io", ""), "", found)
 
 
-async def judge(authorizer: Authorizer, attributes: Attributes) -> SubjectAccessReviewStatus:
-    """Asks the authorizer as a request would."""
+async def review_access(authorizer: Authorizer, attributes: Attributes) -> SubjectAccessReviewStatus:
+    """Return the status of a review, with the authorizer's verdict for a request."""
     return review_status(await decide(authorizer, attributes), attributes)
