@@ -173,8 +173,8 @@ MADE_BY_HAND = {
     "storage/encryption/metrics.py _used": "_MOST_KEY_IDS",
     "store/follower.py _known": "the objects there are",
     "testing/pool.py _waiting": "_MOST_KEPT",
-    "validation_rules/declarations.py _known": "one schema",
-    "validation_rules/evaluation.py _seen": "one evaluation",
+    "validation_rules/declarations.py _types": "one schema",
+    "validation_rules/evaluation.py _visible": "one evaluation",
     "validation_rules/values.py _known": "the members of one object",
 }
 """Dictionaries that remember what was made before, by file and name, and what bounds each."""

@@ -27,7 +27,7 @@ from steersman.controllers.disruption.budgets import (
 )
 from steersman.controllers.disruption.scales import Scales
 from steersman.controllers.workloads.controller_ref import controller_of
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -168,7 +168,7 @@ class DisruptionController(Controller[Subject]):
         key = key_of(budget)
         found = self._selectors.get(key)
         if found is None:
-            found = await compiled(budget.spec.selector)
+            found = await compile_selector(budget.spec.selector)
             if (current := self._budgets.get(*key)) is not None and current.spec == budget.spec:
                 self._selectors[key] = found
         return found
