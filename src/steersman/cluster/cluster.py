@@ -35,7 +35,7 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:  # most clusters have no stages
-    from steersman.nodes.stages.given import Stages
+    from steersman.nodes.stages.stage_set import Stages
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
