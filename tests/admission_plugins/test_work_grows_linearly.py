@@ -128,16 +128,16 @@ def ranger(**limits: Any) -> LimitRanger:
         async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
             return [reading.make(from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}}))]
 
-        def is_much(self, namespace: str) -> bool:
+        def takes_long(self, namespace: str) -> bool:
             return False
 
-        def changed(self) -> int:
+        def change_count(self) -> int:
             return 1
 
-        def follow(self, changed: Callable[[], None]) -> None:
+        def subscribe(self, changed: Callable[[], None]) -> None:
             pass
 
-        def are_none(self) -> bool:
+        def is_empty(self) -> bool:
             return False
 
     return LimitRanger(Ranges())  # type: ignore[arg-type]

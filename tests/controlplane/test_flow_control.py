@@ -60,7 +60,7 @@ async def test_a_fresh_server_has_what_is_shipped_and_uses_it(plane: ControlPlan
     assert names == {each.metadata.name for each in [*levels, *more_levels]}
     await until(lambda: set(fairness(plane).levels) == names)
     await until(lambda: all(condition(plane, each.metadata.name) == "False" for each in [*schemas, *more_schemas]))
-    exempt = await plane.objects(GROUP, LEVELS).find("", "exempt")
+    exempt = await plane.objects(GROUP, LEVELS).get_cached("", "exempt")
     _, headers, _ = await ask(plane, "/api/v1/namespaces")
     assert headers["x-kubernetes-pf-prioritylevel-uid"] == exempt.metadata.uid
 

@@ -409,7 +409,7 @@ async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypat
     await it.at(10)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 10)
+    monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 10)
     log = shared.log_of(it.pod.status.container_statuses[0].container_id)
     assert log is not None
     found = [next(log) for _ in range(4)]
@@ -428,7 +428,7 @@ async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pyte
     await it.at(9)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 9)
+    monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 9)
     log = shared.log_of(it.pod.status.container_statuses[0].container_id)
     assert log is not None
     printed = b""

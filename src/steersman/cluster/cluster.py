@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
@@ -30,11 +31,13 @@ from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
-from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.server.servers import NodeServers, refuse_connection
 from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
-if TYPE_CHECKING:  # most clusters have no stages
+if TYPE_CHECKING:
+    from steersman.net.client.transport import Address as NetworkAddress
+    from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
@@ -81,7 +84,7 @@ class Cluster:
         self._controllers = selected(beside(given))
         self.plane = ControlPlane(
             replace(options, controllers=own(given)),
-            nearby=self._servers.way,
+            nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
             owns_process=owns_process,
@@ -90,6 +93,17 @@ class Cluster:
         self._settings = Settings()
         self._movers: Movers | None = None
         self._running = AsyncExitStack()
+
+    def _way(self, address: NetworkAddress) -> Way | None:
+        """Return the way to a node, a pod or a cluster IP; None for every other address.
+
+        The cluster IP of a Service is dialled only while no endpoint is ready. It refuses connections then, as
+        kube-proxy has it: on the network of this machine the address belongs to somebody else.
+        """
+        way = self._servers.way(address)
+        if way is None and self.plane.objects("networking.k8s.io", "ipaddresses").is_cached("", address.host):
+            return partial(refuse_connection, address.host, address.port)
+        return way
 
     async def start(self) -> Address:
         """Start the control plane and everything that works on it, and return the server's address.

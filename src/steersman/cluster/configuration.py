@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
-from steersman.machinery.suggestions import explained
+from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
@@ -98,7 +98,7 @@ class Configuration:
         except YAMLFileError as error:
             raise ConfigurationError(str(error)) from None
         except msgspec.ValidationError as error:
-            raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
+            raise ConfigurationError(f"{path}: {explain_validation_error(error, _File)}") from None
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)

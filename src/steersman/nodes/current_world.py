@@ -60,7 +60,7 @@ async def current_world(
     files_of_container.volume_files = {**files_of_container.volume_files, **given} if own_use else dict(given)
     running = status.state.running
     if shared is not None:
-        await shared.run_due(times.moment())
+        await shared.run_due(times.unix_now())
         files_of_container.view = shared.view(container, files_of_container.files)
     if (
         running is not None
@@ -84,7 +84,7 @@ async def _initial_world(
     *,
     own_use: bool,
 ) -> World:
-    now = times.moment()
+    now = times.unix_now()
     if own_use and files_of_container.cached_world is not None and now - files_of_container.cached_world[0] < _FRESH:
         return files_of_container.cached_world[1]
     world = await initial_world(
@@ -99,7 +99,7 @@ def _copy(world: World, files_of_container: ContainerFiles, *, memory: Memory) -
     files = files_of_container.files if files_of_container.view is None else files_of_container.view
     return world.copy(
         environment=dict(world.environment),
-        now=times.moment,
+        now=times.unix_now,
         files=files,
         memory=memory,
         modes=ChainMap(files_of_container.modes, world.modes),
@@ -115,7 +115,7 @@ async def _follow(
     started: float,
 ) -> None:
     """Run the container's own command up to now, so that its changes of files are there."""
-    now = times.moment()
+    now = times.unix_now()
     share = containers.shares.for_namespace(pod.metadata.namespace)
     slices = Slices(share)
     if files_of_container.rehearsal is None:
@@ -143,5 +143,5 @@ async def run_command(client: Client, containers: Containers, pod: Pod, command:
     done = attempt(command.words, world)
     containers.count_written(pod, command.container_id)
     if done.signal is not None and command.kind != POST_START:
-        containers.end(pod, command.status, 128 + done.signal, times.moment())
+        containers.end(pod, command.status, 128 + done.signal, times.unix_now())
     return CommandResult(command.container_id, command.number, done.seconds, done.exit_code, done.output, done.errors)

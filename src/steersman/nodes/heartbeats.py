@@ -90,7 +90,7 @@ class Heartbeats:
 
         Raises StatusError, Unreachable.
         """
-        await self._client.change(NODES, node.name, "", _missing_in(obj, node))
+        await self._client.patch_without_result(NODES, node.name, "", _missing_in(obj, node))
         await self._renew(node)
         await self._report(node, uses_volumes=False)
         self._reported[node.name] = asyncio.get_running_loop().time()
@@ -154,7 +154,7 @@ class Heartbeats:
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
         try:
-            await self._client.change(LEASES, node.name, LEASES_NAMESPACE, patch)
+            await self._client.patch_without_result(LEASES, node.name, LEASES_NAMESPACE, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -170,7 +170,9 @@ class Heartbeats:
         if not uses_volumes:
             status["volumesInUse"] = None
         patch = {"status": status}
-        await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+        await self._client.patch_without_result(
+            NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+        )
 
 
 def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:

@@ -82,9 +82,9 @@ class Kubelets:
     ) -> None:
         self._client = client
         self._client_of_account = client_of_account
-        self._pods = informers.of(PODS)
-        self._node_objects = informers.of(NODES)
-        self._persistent = informers.of(PERSISTENT_VOLUMES)
+        self._pods = informers.for_resource(PODS)
+        self._node_objects = informers.for_resource(NODES)
+        self._persistent = informers.for_resource(PERSISTENT_VOLUMES)
         self._events = events
         self._nodes = nodes
         self._volumes = NodeVolumes(client, informers, self._nodes)
@@ -93,7 +93,7 @@ class Kubelets:
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._node_adopted)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
@@ -123,7 +123,9 @@ class Kubelets:
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
         await self._needs.start(self._queue.add)
-        await self._pods.synced()  # so that addresses of existing pods are known before new ones are allocated
+        await (
+            self._pods.wait_until_synced()
+        )  # so that addresses of existing pods are known before new ones are allocated
         if self._stages is not None:
             self._stages.start()
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
@@ -256,7 +258,7 @@ class Kubelets:
         containers, uid = self._servers.containers, pod.metadata.uid
         found = await self._needs.check(pod)
         self._record_events(node, pod, found.events)
-        now = times.moment()
+        now = times.unix_now()
         context = self._context(node, address, uid, mounted=mounted and found.mounted)
         shared = await self._shared(node, pod, context.records, now) if context.mounted else None
         work_errors = await self._work_errors(node, pod) if context.mounted else {}

@@ -81,7 +81,7 @@ class Needs:
             waits = any(map(wrong, all_containers(pod.spec)))
             self._wait(pod, waits=waits)
             return NeedsState(True, wrong, self._advice(pod, find) if waits else (), None)
-        found = set_up_volumes(pod, self._failed.get(key, {}), find, times.moment())
+        found = set_up_volumes(pod, self._failed.get(key, {}), find, times.unix_now())
         events = list(found.events)
         if missing := missing_pull_secrets(pod, find):
             text = (
@@ -102,7 +102,7 @@ class Needs:
     def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
         """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
-        if not started or uid in self._advised or times.moment() < times.unix(started) + _PATIENCE:
+        if not started or uid in self._advised or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()
         missing = missing_sources(pod, find)
         if not missing:

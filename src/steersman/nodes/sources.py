@@ -43,8 +43,8 @@ class Sources:
         self._secrets.on_change(told(SECRET))
         self._config_maps.start()
         self._secrets.start()
-        await self._config_maps.synced()
-        await self._secrets.synced()
+        await self._config_maps.wait_until_synced()
+        await self._secrets.wait_until_synced()
 
     async def stop(self) -> None:
         """Stop watching."""

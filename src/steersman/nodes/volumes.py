@@ -36,10 +36,10 @@ class NodeVolumes:
     def __init__(self, client: Client, informers: Informers, nodes: Mapping[str, object]) -> None:
         self._client = client
         self._nodes = nodes
-        self._claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = informers.of(PERSISTENT_VOLUMES)
-        self._drivers = informers.of(CSI_DRIVERS)
-        self._node_objects = informers.of(NODES)
+        self._claims = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = informers.for_resource(PERSISTENT_VOLUMES)
+        self._drivers = informers.for_resource(CSI_DRIVERS)
+        self._node_objects = informers.for_resource(NODES)
         self._users: dict[Key, set[Key]] = {}
         """Pods on nodes that use a claim, by claim."""
         self._claims_of: dict[Key, set[Key]] = {}
@@ -168,7 +168,7 @@ class NodeVolumes:
                 return
             patch = {"status": {"volumesInUse": wanted or None}}
             with ignoring(is_not_found):
-                await self._client.change(NODES, node, "", patch, subresource="status")
+                await self._client.patch_without_result(NODES, node, "", patch, subresource="status")
                 self._written[node] = wanted
 
     async def _resized(self, key: Key) -> str:

@@ -32,10 +32,10 @@ class Demands:
 
     def __init__(self, informers: Informers, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._services = informers.of(SERVICES)
-        self._controllers = informers.of(REPLICATION_CONTROLLERS)
-        self._replica_sets = informers.of(REPLICA_SETS)
-        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._services = informers.for_resource(SERVICES)
+        self._controllers = informers.for_resource(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.for_resource(REPLICA_SETS)
+        self._stateful_sets = informers.for_resource(STATEFUL_SETS)
         self._services.on_change(self._changed)
         self._controllers.on_change(self._changed)
         self._replica_sets.on_change(self._set_changed)
@@ -45,10 +45,10 @@ class Demands:
 
     async def synced(self) -> None:
         """Wait until all informers that demands depend on have synced."""
-        await self._services.synced()
-        await self._controllers.synced()
-        await self._replica_sets.synced()
-        await self._stateful_sets.synced()
+        await self._services.wait_until_synced()
+        await self._controllers.wait_until_synced()
+        await self._replica_sets.wait_until_synced()
+        await self._stateful_sets.wait_until_synced()
 
     def _changed(self, old: object, new: object) -> None:
         self._alike.forget()

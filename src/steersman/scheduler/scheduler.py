@@ -17,7 +17,7 @@ from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
-from steersman.client.informer import Informers, either
+from steersman.client.informer import Informers, new_or_old
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
@@ -59,10 +59,10 @@ class Scheduler:
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._pods = informers.of(PODS)
-        self._nodes = informers.of(NODES)
-        self._namespaces = informers.of(NAMESPACES)
-        self._budgets = informers.of(POD_DISRUPTION_BUDGETS)
+        self._pods = informers.for_resource(PODS)
+        self._nodes = informers.for_resource(NODES)
+        self._namespaces = informers.for_resource(NAMESPACES)
+        self._budgets = informers.for_resource(POD_DISRUPTION_BUDGETS)
         self.cluster = ClusterState()
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
@@ -116,7 +116,7 @@ class Scheduler:
     # Changes from informers
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
-        namespace = either(old, new)
+        namespace = new_or_old(old, new)
         self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
@@ -208,7 +208,7 @@ class Scheduler:
 
     async def _run(self) -> None:
         for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
-            await informer.synced()
+            await informer.wait_until_synced()
         await self._demands.synced()
         await self._volumes.synced()
         await self._devices.synced()
@@ -322,7 +322,7 @@ class Scheduler:
                     self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
-            await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
+            await self._client.post_to_subresource(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
         except (StatusError, Unreachable, BindingFailed, DevicesNotReady) as error:
             if volumes is not None:
                 self._binder.revert(volumes)

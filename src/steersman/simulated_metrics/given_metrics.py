@@ -119,7 +119,7 @@ class GivenMetrics:
 
     async def _objects(self, resource: APIResource[PartialObjectMetadata], subject: Subject, selector: Selector) -> Any:
         if subject.name == _ALL:
-            async for obj in self._client.each(resource, subject.namespace, label_selector=str(selector)):
+            async for obj in self._client.iterate(resource, subject.namespace, label_selector=str(selector)):
                 yield obj
         else:
             yield await self._client.get(resource, subject.name, subject.namespace)

@@ -133,17 +133,17 @@ class MeasuredPods:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
-        pod = self._informers().of(PODS).get(namespace, name)
+        pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
-        found = metrics_of_pod(pod, int(times.moment()))
+        found = metrics_of_pod(pod, int(times.unix_now()))
         if found is None:
             raise not_found(GroupResource(RESOURCE_METRICS, "podmetrics"), f"{namespace}/{name}")
         return found
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
-        now = int(times.moment())
-        pods = self._informers().of(PODS).list(namespace or None)
+        now = int(times.unix_now())
+        pods = self._informers().for_resource(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
 
 
@@ -154,16 +154,16 @@ class MeasuredNodes:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
-        node = self._informers().of(NODES).get("", name)
+        node = self._informers().for_resource(NODES).get("", name)
         if node is None:
             raise not_found(GroupResource("", "nodes"), name)
         return self._of(node)
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
-        return [(each.metadata, partial(self._of, each)) for each in self._informers().of(NODES).list()]
+        return [(each.metadata, partial(self._of, each)) for each in self._informers().for_resource(NODES).list()]
 
     def _of(self, node: Node) -> NodeMetrics:
-        pods = self._informers().of(PODS)
+        pods = self._informers().for_resource(PODS)
         pods.add_index(BY_NODE, by_node)
         return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,6 @@ class UnknownUser(KeyError):
     def __str__(self) -> str:
         name = self.args[0]
         return (
-            f"there is no user {name!r}{known_are(name, self._known)}; User({name!r}, groups=(...)) in the place of "
+            f"there is no user {name!r}{known_names_hint(name, self._known)}; User({name!r}, groups=(...)) in the place of "
             "the name is anybody"
         )

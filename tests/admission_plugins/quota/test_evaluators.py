@@ -30,16 +30,16 @@ class Stored:
     def __init__(self, *objects: Any) -> None:
         self.objects = objects
 
-    async def find(self, namespace: str, name: str) -> Any | None:
+    async def get_cached(self, namespace: str, name: str) -> Any | None:
         return next((each for each in self.objects if each.metadata.name == name), None)
 
-    def known_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+    def read_all_cached(self, namespace: str, reading: Reading[Any]) -> list[Any]:
         return [reading.make(each) for each in self.objects]
 
     async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
-        return self.known_all(namespace, reading)
+        return self.read_all_cached(namespace, reading)
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         return 1
 
 

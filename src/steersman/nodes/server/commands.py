@@ -125,7 +125,7 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
     container, status = target.container, target.status
     if not (container.stdin and options.stdin) or status is None:
         try:
-            found = follow(target, LogOptions(follow=True, since=times.moment()))
+            found = follow(target, LogOptions(follow=True, since=times.unix_now()))
         except NoLogs:
             return Finished()
         async with aclosing(found) as lines:
@@ -140,7 +140,7 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
     except _NotFound:
         await _until_ended(target, status.container_id)
         return Finished()
-    target.kubelet.containers.end(target.pod, status, code, times.moment())
+    target.kubelet.containers.end(target.pod, status, code, times.unix_now())
     return Finished()
 
 
@@ -241,7 +241,7 @@ class _Command:
                 status = self._target.status
                 if status is not None:
                     kubelet = self._target.kubelet
-                    kubelet.containers.end(self._target.pod, status, 128 + signal, times.moment())
+                    kubelet.containers.end(self._target.pod, status, 128 + signal, times.unix_now())
         return None
 
 

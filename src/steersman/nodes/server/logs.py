@@ -137,7 +137,7 @@ def _run(state: ContainerState, container_id: str) -> ContainerRun:
 async def container_logs(target: ContainerRequest) -> Response:
     """Return the log of a container; with the option `follow`, the response goes on."""
     try:
-        options = LogOptions.parse(target.query, times.moment())
+        options = LogOptions.parse(target.query, times.unix_now())
     except (ValueError, times.TimeError):
         return text(400, '{"message": "Unable to decode query."}')
     try:
@@ -179,7 +179,7 @@ async def _requested_lines(
     target: ContainerRequest, run: ContainerRun, options: LogOptions
 ) -> AsyncGenerator[Printed, None]:
     """Yield the requested lines: those up to now, then new ones if the log is followed."""
-    now = times.moment()
+    now = times.unix_now()
     lines = _lines(await _all_printed(target, run, now))
     share = target.kubelet.containers.shares.for_namespace(target.pod.metadata.namespace)
     slices = Slices(share)
@@ -270,7 +270,7 @@ async def _still_runs(target: ContainerRequest, run: ContainerRun, until: float 
             return False
         if target.kubelet.pods.get(target.pod.metadata.namespace, target.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.moment()
+        left = _LOOKS_EVERY if until is None else until - times.unix_now()
         if left <= 0:
             return True
         await asyncio.sleep(min(left, _LOOKS_EVERY))

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import unquote
 
 from steersman.api.core.v1 import Pod
@@ -304,6 +304,11 @@ def _listens_on_host(pod: Pod, host: str, port: int) -> bool:
         )
         and any(is_running(pod, each.name) for each in pod.spec.containers or ())
     )
+
+
+async def refuse_connection(host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> NoReturn:
+    """Fail as a connection to a port does that nobody listens on. Raises DialError."""
+    raise _dial_error(host, port, "connection refused")
 
 
 def _dial_error(host: str, port: int, why: str) -> DialError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.nodes.stages.declaration import StageError
+from steersman.work.extras import MissingExtra, require
 from steersman.work.offloading import expect_offloading
 
 MOST_SOURCE: Final = 1 << 14
@@ -51,8 +52,10 @@ class Expressions:
 
 
 def _compiled(source: str, shown: str) -> Any:
-    import jq
-
+    try:
+        jq = require("jq", feature="stages of simulated nodes", package="jq", extra="stages")
+    except MissingExtra as error:
+        raise StageError(str(error)) from None
     try:
         return jq.compile(source)
     except ValueError as error:

@@ -34,8 +34,8 @@ class StagePlayers:
         nodes: Mapping[str, SimulatedNode],
         stages: Stages,
     ) -> None:
-        self._pod_objects = informers.of(PODS)
-        self._node_objects = informers.of(NODES)
+        self._pod_objects = informers.for_resource(PODS)
+        self._node_objects = informers.for_resource(NODES)
         self._nodes = nodes
         self._pods: StagePlayer[Pod] | None = None
         self._of_nodes: StagePlayer[Node] | None = None

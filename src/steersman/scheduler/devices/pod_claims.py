@@ -8,12 +8,12 @@ from steersman.api.core.v1 import Node, Pod, PodResourceClaim
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim
 from steersman.machinery.built_in.node_affinity import node_selector
 from steersman.machinery.built_in.resource_claims import (
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    foreign_claim_message,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
-    why_foreign,
 )
 from steersman.scheduler.devices.allocator import Allocator
 from steersman.scheduler.devices.readiness import is_lost
@@ -164,7 +164,7 @@ def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> Resource
     """Return the claim that a pod refers to, or the reason why it cannot be used; None if the pod needs none."""
     try:
         name = name_of(pod, given)
-    except ClaimNotMade as error:
+    except ClaimNotCreated as error:
         return str(error)
     if name is None:
         return None
@@ -173,4 +173,4 @@ def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> Resource
         return f'resourceclaim.resource.k8s.io "{name}" not found'
     if claim.metadata.deletion_timestamp:
         return f'resourceclaim "{name}" is being deleted'
-    return why_foreign(claim, pod) if is_of_template(given) and not is_owned_by(claim, pod) else claim
+    return foreign_claim_message(claim, pod) if is_generated(given) and not is_owned_by(claim, pod) else claim

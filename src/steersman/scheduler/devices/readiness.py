@@ -55,7 +55,7 @@ def is_late(claim: ResourceClaim) -> bool:
     allocation = claim.status.allocation
     if allocation is None or not allocation.allocation_timestamp or not has_conditions(allocation.devices.results):
         return False
-    return times.unix(allocation.allocation_timestamp) + TIMEOUT < times.moment()
+    return times.unix(allocation.allocation_timestamp) + TIMEOUT < times.unix_now()
 
 
 def is_lost(claim: ResourceClaim) -> bool:

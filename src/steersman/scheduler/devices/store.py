@@ -39,9 +39,9 @@ class DeviceStore:
     """Cached device objects."""
 
     def __init__(self, informers: Informers) -> None:
-        self.claims = informers.of(RESOURCE_CLAIMS)
-        self.slices = informers.of(RESOURCE_SLICES)
-        self.classes = informers.of(DEVICE_CLASSES)
+        self.claims = informers.for_resource(RESOURCE_CLAIMS)
+        self.slices = informers.for_resource(RESOURCE_SLICES)
+        self.classes = informers.for_resource(DEVICE_CLASSES)
         self.all: Final[Sequence[Informer[Any]]] = (self.claims, self.slices, self.classes)
         self._pending: dict[str, AllocationResult] = {}
         self._allocated: dict[DeviceID, int] = {}
@@ -52,7 +52,7 @@ class DeviceStore:
     async def synced(self) -> None:
         """Wait until all informers have synced."""
         for informer in self.all:
-            await informer.synced()
+            await informer.wait_until_synced()
 
     def set_pending(self, uid: str, allocation: AllocationResult) -> None:
         """Record an allocation in progress."""

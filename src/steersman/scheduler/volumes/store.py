@@ -26,13 +26,13 @@ class VolumeStore:
     """Cached storage objects. An assumed object counts until the server reports a newer version."""
 
     def __init__(self, informers: Informers) -> None:
-        self.volumes = informers.of(PERSISTENT_VOLUMES)
-        self.claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self.classes = informers.of(STORAGE_CLASSES)
-        self.csi_nodes = informers.of(CSI_NODES)
-        self.drivers = informers.of(CSI_DRIVERS)
-        self.capacities = informers.of(CSI_STORAGE_CAPACITIES)
-        self.attachments = informers.of(VOLUME_ATTACHMENTS)
+        self.volumes = informers.for_resource(PERSISTENT_VOLUMES)
+        self.claims = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self.classes = informers.for_resource(STORAGE_CLASSES)
+        self.csi_nodes = informers.for_resource(CSI_NODES)
+        self.drivers = informers.for_resource(CSI_DRIVERS)
+        self.capacities = informers.for_resource(CSI_STORAGE_CAPACITIES)
+        self.attachments = informers.for_resource(VOLUME_ATTACHMENTS)
         self._volumes: dict[str, PersistentVolume] = {}
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         self.volumes.add_index(_BY_CLASS, lambda volume: [storage_class_of(volume)])
@@ -53,7 +53,7 @@ class VolumeStore:
     async def synced(self) -> None:
         """Wait until all informers have synced."""
         for informer in self.all:
-            await informer.synced()
+            await informer.wait_until_synced()
 
     def volume(self, name: str) -> PersistentVolume | None:
         """Return a volume by its name, or None."""
