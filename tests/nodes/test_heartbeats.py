@@ -66,7 +66,9 @@ class Written(Slow):
     async def get(self, *_: object) -> Node:
         return self.node
 
-    async def patch_without_result(self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object) -> None:
+    async def patch_without_result(
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object
+    ) -> None:
         if resource is NODES:
             self.patches.append(patch["status"]["allocatable"])
 
