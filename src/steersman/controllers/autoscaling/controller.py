@@ -122,7 +122,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         this = _Pass(key, hpa, known.status, self._histories.setdefault(key, History()))
         this.resource, scale = await self._scale_of(this)
         current = scale.spec.replicas
-        this.history.begin(current, times.moment())
+        this.history.begin(current, times.unix_now())
         wanted, reason, failed = await self._decide(this, scale)
         if wanted is None:
             wanted = current
@@ -165,7 +165,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         text = f"the HPA controller was able to update the target scale to {wanted}"
         _set_condition(this, "AbleToScale", "True", "SucceededRescale", text)
         self._say(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
-        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.moment())
+        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.unix_now())
 
     async def _write_scale(self, this: _Pass, scale: Scale, wanted: int) -> None:
         assert this.resource is not None
@@ -202,7 +202,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         return (None if allowed == current else allowed), reason, found.error
 
     def _allowed_by_rules(self, this: _Pass, wanted: int, bounds: Bounds) -> int:
-        rules, now = this.hpa.spec.behavior, times.moment()
+        rules, now = this.hpa.spec.behavior, times.unix_now()
         if rules is None:
             stable = this.history.stabilized(wanted, self._settings.downscale_stabilization, now)
             reason, message = "ScaleDownStabilized", history.HIGHER
@@ -234,7 +234,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             lambda: self._selected(this.key[0], selector),
         )
         readiness = Readiness(
-            times.moment(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
+            times.unix_now(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
         )
         evaluation = Evaluation(self._metrics, of, self._tolerances(this.hpa), readiness)
         specs = this.hpa.spec.metrics

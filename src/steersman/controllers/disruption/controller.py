@@ -125,7 +125,7 @@ class DisruptionController(Controller[Subject]):
     async def _sync(self, budget: PodDisruptionBudget) -> None:
         """Count the pods of a budget and update its status. Raises StatusError, Unreachable, TryLater."""
         about, key = reference(POD_DISRUPTION_BUDGETS, budget), key_of(budget)
-        counted, now = Counted(), times.moment()
+        counted, now = Counted(), times.unix_now()
         owned: dict[str, Pod] = {}
         size, has_unmanaged = 0, False
         async for pod in self._pods_of(budget):
@@ -224,4 +224,4 @@ def seconds_to_stay(pod: Pod) -> float | None:
     ):
         return None
     since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
-    return max(since + STALE_AFTER - times.moment(), 0.0)
+    return max(since + STALE_AFTER - times.unix_now(), 0.0)

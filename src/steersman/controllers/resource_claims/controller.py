@@ -28,8 +28,8 @@ from steersman.controllers.resource_claims.giving_back import (
 )
 from steersman.machinery.built_in.resource_claims import (
     OF_POD_CLAIM,
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
@@ -107,13 +107,13 @@ class ResourceClaimController(Controller[Key]):
         for given in pod.spec.resource_claims:
             try:
                 name = name_of(pod, given)
-            except ClaimNotMade:
+            except ClaimNotCreated:
                 return True
             if name is None:
                 continue
             claim = self._claims.get(pod.metadata.namespace, name)
             if claim is None:
-                if is_of_template(given):
+                if is_generated(given):
                     return True
             elif self._is_to_be_reserved(pod, given, claim):
                 return True
@@ -121,7 +121,7 @@ class ResourceClaimController(Controller[Key]):
 
     def _is_to_be_reserved(self, pod: Pod, given: PodResourceClaim, claim: ResourceClaim) -> bool:
         """Return True if a claim is allocated but not reserved for its pod, which was bound without the scheduler."""
-        usable = not is_of_template(given) or is_owned_by(claim, pod)
+        usable = not is_generated(given) or is_owned_by(claim, pod)
         allocated = claim.status.allocation is not None
         return bool(pod.spec.node_name) and usable and allocated and not is_reserved_for(claim, pod)
 
@@ -167,7 +167,7 @@ class ResourceClaimController(Controller[Key]):
         """
         try:
             name = name_of(pod, given)
-        except ClaimNotMade:
+        except ClaimNotCreated:
             name = ""
         if name is None or given.resource_claim_template_name is None:
             return None
@@ -267,7 +267,7 @@ def _names(pod: Pod) -> Iterable[str]:
     for each in pod.spec.resource_claims:
         try:
             name = name_of(pod, each)
-        except ClaimNotMade:
+        except ClaimNotCreated:
             continue
         if name is not None:
             yield name

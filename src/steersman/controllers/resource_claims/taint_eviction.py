@@ -23,8 +23,8 @@ from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.resource_claims import (
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
@@ -95,7 +95,7 @@ class DeviceTaintEviction(Controller[Key]):
                 self._tell(pod, "Cancelling deletion")
             return
         self._due.add(uid)
-        left = when - times.moment()
+        left = when - times.unix_now()
         if left > 0:
             self.queue.add_after(key, left)
             return
@@ -112,10 +112,10 @@ class DeviceTaintEviction(Controller[Key]):
         for given in pod.spec.resource_claims:
             try:
                 name = name_of(pod, given)
-            except ClaimNotMade:
+            except ClaimNotCreated:
                 continue
             claim = None if name is None else self._claims.get(pod.metadata.namespace, name)
-            if claim is None or (is_of_template(given) and not is_owned_by(claim, pod)):
+            if claim is None or (is_generated(given) and not is_owned_by(claim, pod)):
                 continue
             if is_reserved_for(claim, pod):
                 yield claim
@@ -179,7 +179,7 @@ class DeviceTaintEviction(Controller[Key]):
 
 def _end(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> float | None:
     """Return the time at which a taint ends the use of a device; None if it is tolerated without limit."""
-    since = float(times.unix(taint.time_added)) if taint.time_added else times.moment()
+    since = float(times.unix(taint.time_added)) if taint.time_added else times.unix_now()
     fitting = [each for each in tolerations if each.effect == NO_EXECUTE and _tolerates(each, taint)]
     limits = [each.toleration_seconds for each in fitting if each.toleration_seconds is not None]
     if len(limits) < len(fitting):
