@@ -162,7 +162,7 @@ MADE_BY_HAND = {
     "net/http2/request.py _known": "_MAX_KNOWN, of at most 2,048 bytes",
     "nodes/surroundings.py _known": "what one container names",
     "openapi/cache.py _kept": "the bytes it is made with",
-    "openapi/published.py _kept": "the documents there are",
+    "openapi/documents.py _kept": "the documents there are",
     "registry/core/resourcequotas.py _known": "the scopes there are",
     "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
     "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",

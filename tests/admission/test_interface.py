@@ -122,7 +122,7 @@ async def test_a_plugin_without_work_is_not_asked_until_it_has_some() -> None:
         (False, ["b validate"]),
     ):
         resting.awake = awake
-        resting.work_changed()
+        resting.notify_work_changed()
         await chain.validate(attributes())
         await another.validate(attributes())
         assert calls == told

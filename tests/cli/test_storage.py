@@ -43,6 +43,16 @@ def test_a_snapshot_is_saved_and_restored(data_dir: Path, tmp_path: Path) -> Non
     assert replaced.output == f"restored {data_dir}/steersman.db: revision 3\n"
 
 
+def test_a_snapshot_is_restored_into_a_folder_that_is_not_there_yet(data_dir: Path, tmp_path: Path) -> None:
+    run("save", str(tmp_path / "snapshot"), "--data-dir", str(data_dir))
+    restored = run("restore", str(tmp_path / "snapshot"), "--data-dir", str(tmp_path / "new/server"))
+    assert (restored.exit_code, restored.output) == (
+        0,
+        f"restored {tmp_path}/new/server/steersman.db: revision 1000002\n",
+    )
+    assert (tmp_path / "new/server").stat().st_mode & 0o777 == 0o700
+
+
 def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     for arguments in (
         ("save", str(tmp_path / "snapshot")),

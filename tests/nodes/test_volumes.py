@@ -121,7 +121,7 @@ async def test_nodes_say_what_is_in_use_whatever_has_been_told_of_them_by_then()
         informers = Informers(client)
         volumes = NodeVolumes(client, informers, {})
         informers.start()
-        await informers.synced()
+        await informers.wait_until_synced()
         await informers.stop()
         user = pod("p", "a", "n")
         assert await volumes.mounted(user, "n") is None

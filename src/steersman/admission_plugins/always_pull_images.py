@@ -1,4 +1,4 @@
-"""AlwaysPullImages: an image is pulled anew each time, so only those who may pull it run it."""
+"""AlwaysPullImages: images are pulled at each start, so that only users who may pull an image can run it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class AlwaysPullImages(Plugin):
                 volume.image.pull_policy = _ALWAYS
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 500, as upstream's where a later plugin has changed a policy back."""
+        """Check that every pull policy is still Always. Raises StatusError 500, as upstream, if a later plugin changed
+        one.
+        """
         if not _concerns(attributes):
             return
         faults = [str(attributes.forbid(each)) for each in _other_policies(attributes.obj.spec)]
@@ -48,7 +50,7 @@ class AlwaysPullImages(Plugin):
 
 
 def _concerns(attributes: Attributes) -> bool:
-    """Whether it is about a pod, and not an update that brings no new image."""
+    """Return True for a create, and for an update with a new image."""
     if attributes.operation == CREATE:
         return True
     known = {container.image for container in all_containers(attributes.old.spec)}

@@ -1,4 +1,6 @@
-"""What a MutatingAdmissionPolicy makes of an object (apiserver `admission/plugin/policy/mutating`)."""
+"""Expressions of a MutatingAdmissionPolicy, and their changes of an object (apiserver
+`admission/plugin/policy/mutating`).
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,21 @@ from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
 from steersman.machinery.managed_fields.typed_error import TypedError
 from steersman.machinery.managed_fields.typed_value import kind_of, validate
 from steersman.machinery.patch import json_patch
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 APPLY: Final = (OBJECT,)
 JSON_PATCHES: Final = (types.list_of(JSON_PATCH),)
 
 _MAX_SAFE: Final = 2**53 - 1
-"""The largest whole number that is a number in JSON; beyond, protobuf's JSON has a text."""
+"""Largest integer that protobuf's JSON has as a number. Larger ones are strings."""
 
 
 class MutationError(Exception):
-    """A mutation could not be made; the text is upstream's. The failure policy decides what becomes of the request."""
+    """A mutation failed. The text is upstream's. The failure policy decides if the request is refused."""
 
     @property
     def error_type(self) -> str:
-        """What metrics call it."""
+        """Return the error's name in metrics."""
         text = str(self)
         if text.startswith("compilation"):
             return "compile_error"
@@ -49,39 +51,45 @@ class MutationError(Exception):
 
 
 _MOST: Final = 400_000
-"""What a configuration, or all operations of a patch, may come to in steps of `cel.work`: each value is two, and so are
-64 characters. Twice what the largest object comes to."""
+"""Most steps of `cel.work` for a configuration, or for all operations of a patch: twice those of the largest object.
+
+A value is two steps, and 64 characters are two steps.
+"""
 _MOST_ON_LOOP: Final = 2_000
 
 
 class _Room:
-    """What may be made of the value of an expression, which may have the same list in it again and again."""
+    """Budget of steps for converting the value of an expression, which may contain the same list many times."""
 
     def __init__(self, answers: Answers) -> None:
-        self._left = _MOST_ON_LOOP if answers.is_hurried else _MOST
-        self._is_hurried: Final = answers.is_hurried
+        self._left = _MOST_ON_LOOP if answers.can_move_to_thread else _MOST
+        self._is_hurried: Final = answers.can_move_to_thread
 
     def work(self, steps: int) -> None:
-        """Counts steps. Raises StatusError 413."""
+        """Spend steps. Raises StatusError 413 if the budget is exceeded."""
         self._left -= steps
         self.afford(0)
 
     def afford(self, cost: int) -> None:
-        """Raises StatusError 413 if so many steps are more than are left."""
+        """Raise StatusError 413 if fewer steps than `cost` are left. On the event loop, restart in a worker thread
+        instead.
+        """
         if cost > self._left:
             if self._is_hurried:
-                takes_long()
+                ensure_offloaded()
             raise too_many_values()
 
 
 Mutation = Callable[[Inputs, Answers, Schema], Any]
-"""Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
-the same object where a test of a patch fails. Raises MutationError, StatusError 413 for more than any object may be,
-and Unanswered to stop it."""
+"""Function that returns the changed object as plain data, without changing the object of the inputs.
+
+The result may share parts with that object, and is the same object if a test operation of a patch fails. Raises
+MutationError, StatusError 413 for an object that is too large, and Unanswered to stop the evaluation.
+"""
 
 
 class MutatingRules:
-    """The expressions of one policy, compiled: some hundred microseconds each."""
+    """Compiled expressions of one policy. Compiling one takes several hundred microseconds."""
 
     def __init__(self, spec: MutatingAdmissionPolicySpec) -> None:
         variables = Variables(params=spec.param_kind is not None)
@@ -92,7 +100,7 @@ class MutatingRules:
         )
         names = variables.environment(patches=True)
         self.mutations: Final[list[tuple[Mutation, bool]]] = []
-        """The mutations in their order, and whether each is a JSON Patch."""
+        """Mutations in order, each with True if it is a JSON Patch."""
         for each in spec.mutations:
             if each.patch_type == "JSONPatch" and each.json_patch is not None:
                 expression = compile_admission(each.json_patch.expression, names, JSON_PATCHES)
@@ -149,7 +157,7 @@ def _check_places(made: Any) -> None:
 
 
 def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
-    """The object with the configuration merged into it. Nobody comes to own what it says."""
+    """Return the object with the configuration merged into it, without changing the ownership of fields."""
     try:
         validate(schema.root, configuration)
     except (TypedError, RecursionError) as error:
@@ -173,7 +181,7 @@ def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
 
 
 def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
-    """Where a configuration says something of what would be replaced as a whole."""
+    """Yield the paths of atomic lists and maps that a configuration sets."""
     kind = kind_of(atom, value)
     if isinstance(kind, MapType) and isinstance(value, dict):
         if kind.atomic:
@@ -190,7 +198,7 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
 
 
 def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
-    """An operation of a patch as JSON has it. Raises MutationError."""
+    """Return an operation of a patch as plain data. Raises MutationError."""
     spend(2)
     spend_on_text(2 * sum(len(each) for name, each in made.fields.items() if name != "value"))
     operation: dict[str, Any] = {"op": made.fields.get("op", ""), "path": made.fields.get("path", "")}
@@ -208,7 +216,7 @@ _NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not m
 
 
 def _json(value: Any) -> Any:
-    """A value as JSON, as protobuf's Value has it. Raises MutationError."""
+    """Return a value as plain data, converted as protobuf's Value does. Raises MutationError."""
     spend(2)
     if isinstance(value, str | bytes):
         spend_on_text(2 * len(value))

@@ -1,8 +1,8 @@
-"""What Go has for the values of expressions, as an apply configuration takes them (apiserver `cel/mutation/dynamic`).
+"""Go's native values of expressions in an apply configuration (apiserver `cel/mutation/dynamic`).
 
-A configuration may have what JSON has. Other values fit nowhere in an object and are told of in messages as Go prints
-them; so are lists and maps that an expression has made within others it has made, as Go holds these in another way than
-those that were read from JSON.
+A configuration may have JSON values. Other values do not fit into any object. Error messages show them as Go prints
+them. The same holds for lists and maps that an expression created inside others, because Go represents them differently
+from values that were decoded from JSON.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from steersman.machinery.values.durations import format_duration
 _SECOND: Final = 10**9
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SOMEWHERE: Final = "0xc000000000"
-"""Stands for an address, of which Go has another one each time."""
+"""Placeholder for a pointer's address, which varies in Go."""
 _ERROR: Final = GoValue("no such overload", f"(*types.Err)({_SOMEWHERE})", "*types.Err")
 _NULL: Final = GoValue("NULL_VALUE", "0", "structpb.NullValue")
 _OBJECTS: Final = "*dynamic.ObjectVal"
 
 
 class NoTextKey(Exception):
-    """A map in an object has a key that is no text."""
+    """A map in an object has a key that is not a string."""
 
 
 def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
-    """The fields of an object that an expression made of these inputs; shares nothing with them. Raises NoTextKey."""
+    """Return the fields of an object that an expression created from `inputs`, as copies. Raises NoTextKey."""
     return _Natives(inputs).fields(made)
 
 
@@ -49,11 +49,14 @@ class _Natives:
         self._inputs: Final = inputs
 
     def fields(self, made: ObjectValue) -> dict[str, Any]:
-        """Raises NoTextKey."""
+        """Return the native values of an object's fields. Raises NoTextKey."""
         return {name: self._field(each) for name, each in made.fields.items()}
 
     def _field(self, value: Any) -> Any:
-        """The value of a field: a list or a map there is one, its items are as they come. Raises NoTextKey."""
+        """Return the native value of a field.
+
+        A list or map in a field becomes a plain one, unlike one inside another list or map. Raises NoTextKey.
+        """
         while isinstance(value, Optional) and value.has_value:
             value = value.value
         if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_read(value):
@@ -86,7 +89,7 @@ class _Natives:
 
     @cached_property
     def _read(self) -> frozenset[int]:
-        """The identities of all lists in the inputs, which live as long as they are asked for."""
+        """Return the identities of all lists in the inputs, which outlive this object."""
         inputs = self._inputs
         found: list[int] = []
         pending: list[Any] = [inputs.object, inputs.old_object, inputs.request, inputs.namespace, inputs.params]
@@ -112,7 +115,7 @@ def _copied(value: Any) -> Any:
 
 
 def _go(value: Any) -> GoValue:
-    """What JSON has not."""
+    """Return the printed forms of a value that JSON does not have."""
     match value:
         case None:
             return _NULL
@@ -159,7 +162,7 @@ def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[An
 
 
 def _shown(value: Any) -> str:
-    """An item that an expression has made, as %v prints it."""
+    """Return an item that an expression created, as Go's %v prints it."""
     spend(2)
     if isinstance(value, str | bytes):
         spend_on_text(2 * len(value))
@@ -182,12 +185,12 @@ def _shown(value: Any) -> str:
 
 
 def _shown_in(container: Any, value: Any) -> str:
-    """An item of a map; the lists of those that were read from JSON are plain ones."""
+    """Return an item of a map as Go's %v prints it; lists in decoded maps print as plain lists."""
     return go_value(value) if isinstance(container, dict) and isinstance(value, list) else _shown(value)
 
 
 def _source(value: Any) -> str:
-    """The same as %#v prints it."""
+    """Return an item that an expression created, as Go's %#v prints it."""
     match value:
         case Duration():
             return f"types.Duration{{Duration:{value.nanos}}}"
@@ -209,7 +212,7 @@ def _source(value: Any) -> str:
 
 
 def _at(moment: Timestamp) -> tuple[datetime, int]:
-    """A moment to the second, and the nanoseconds beyond."""
+    """Return a moment in whole seconds, and the remaining nanoseconds."""
     seconds, nanos = divmod(moment.nanos, _SECOND)
     return _EPOCH + timedelta(seconds=seconds), nanos
 

@@ -1,7 +1,7 @@
-"""Kinds as types of expressions, by their OpenAPI v3 schemas (apiserver `cel/common` schemas.go, `cel/openapi`).
+"""CEL types of kinds from their OpenAPI v3 schemas (apiserver `cel/common` schemas.go, `cel/openapi`).
 
-A type is made when an expression first looks at it: the schema of a Pod comes to thousands, of which few are asked for.
-What has no type, or one of several, is not there for expressions, nor are members that no schema tells of.
+A type is created at its first use: the schema of a Pod has thousands of types, of which few are used. Expressions
+cannot use members whose schema has no type or several types, nor members without a schema.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from steersman.cel.names import escape
 
 Schema = Mapping[str, Any]
 SchemaOf = Callable[[str], Schema]
-"""Gives the schema that a reference is to."""
+"""Function from a reference to the schema it refers to."""
 
 MAX_WRAPPED: Final = 100
-"""Lists and maps one in the other; what is deeper may be anything. Upstream has no limit."""
+"""Most nested lists and maps. Deeper values are dynamic. Upstream has no limit."""
 _UNLIMITED: Final = -1
 _PLACEHOLDER: Final[Schema] = {"type": "object"}
-"""What stands for a schema within itself."""
+"""Schema in place of a reference to an enclosing schema."""
 _TEXT: Final[Schema] = {"type": "string"}
 _METADATA: Final[Schema] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 _OF_RESOURCES: Final[Mapping[str, Schema]] = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
@@ -34,20 +34,21 @@ _FORMATS: Final = {
 }
 
 _Above = frozenset[str]
-"""The references that a schema lies within."""
+"""References of the schemas that enclose a schema."""
 
 
 class SchemaTypes:
-    """The types of one schema. Those with members are put into `objects` as they are made, by their names."""
+    """Types of one schema. Object types are added to `objects` by name as they are created."""
 
     def __init__(self, schema_of: SchemaOf, objects: dict[str, DeclaredType]) -> None:
         self._schema_of: Final = schema_of
         self._objects: Final = objects
 
     def root(self, schema: Schema, name: str, reference: str = "") -> DeclaredType | None:
-        """The type of the objects of a kind; None if the schema does not say what they are.
+        """Return the type of a kind's objects; None if the schema has no usable type.
 
-        `reference` is what the schema is referred to by within itself. Raises LookupError for a reference to nothing.
+        `reference` is the reference that the schema uses for itself. Raises LookupError for a reference without a
+        schema.
         """
         return self._of(schema, frozenset((reference,)), name, is_root=True)
 
@@ -69,7 +70,7 @@ class SchemaTypes:
         return found
 
     def _plain(self, schema: Schema, above: _Above, name: str, *, is_resource: bool) -> DeclaredType | None:
-        """The type of what is neither a list nor a map."""
+        """Return the type of a schema that is neither a list nor a map."""
         if _is_int_or_string(schema):
             return declared.DYN
         kind = _type(schema)
@@ -83,7 +84,7 @@ class SchemaTypes:
         return _SCALARS.get(kind)
 
     def _members(self, schema: Schema, above: _Above, *, is_resource: bool) -> Mapping[str, Schema]:
-        """The members of an object; those that every resource has are there, unless the schema says all of them."""
+        """Return the members of an object type, with the common members of resources unless the schema has all of them."""
         members = _schemas(schema.get("properties"))
         if not is_resource:
             return members
@@ -102,7 +103,9 @@ class SchemaTypes:
         return {**members, **_OF_RESOURCES}
 
     def resolved(self, schema: Schema, above: _Above) -> tuple[Schema, _Above]:
-        """What a schema refers to, and what that lies within; the schema itself if it refers to none."""
+        """Return the schema that `schema` refers to and its enclosing references; `schema` itself if it is no
+        reference.
+        """
         reference = _reference(schema)
         if reference is None:
             return schema, above
@@ -111,12 +114,12 @@ class SchemaTypes:
         return self._schema_of(reference), above | {reference}
 
     def member(self, schema: Schema, above: _Above, name: str) -> DeclaredType | None:
-        """The type of a member, which is called `name`; None if it is not there for expressions."""
+        """Return the type of a member, to be named `name`; None if expressions cannot use the member."""
         return self._of(schema, above, name)
 
 
 class _Members(Mapping[str, DeclaredType]):
-    """The members of an object by the names that expressions have for them, each made when it is asked for."""
+    """Types of an object's members by their escaped names, each created at its first use."""
 
     def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Above, name: str) -> None:
         self._types: Final = types
@@ -145,7 +148,11 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
 def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
-    """What a list or a map is of, what makes its type of the type of that, and what the name of that ends with."""
+    """Return the schema of the items of a list or map, the constructor of its type, and the suffix of the item type's
+    name.
+
+    The schema is None for any other type.
+    """
     kind = "" if _is_int_or_string(schema) else _type(schema)
     if kind == "array":
         items = schema.get("items")
@@ -155,7 +162,7 @@ def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], De
 
 
 _PLACELESS: Final[Schema] = {}
-"""The schema of the items of a list that does not tell it: no type."""
+"""Schema of the items of a list without `items`: it has no type."""
 
 
 def _list_of(items: DeclaredType) -> DeclaredType:
@@ -189,7 +196,7 @@ def _schemas(found: Any) -> Mapping[str, Schema]:
 
 
 def _reference(schema: Schema) -> str | None:
-    """What a schema refers to, itself or within `allOf`, where a description may stand beside it."""
+    """Return the reference in a schema, or in its `allOf`, which is used to put a description beside a reference."""
     pending: list[Any] = [schema]
     while pending:
         each = pending.pop()

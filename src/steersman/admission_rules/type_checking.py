@@ -1,7 +1,7 @@
-"""Whether the expressions of a ValidatingAdmissionPolicy fit the kinds that it is about (apiserver
-`admission/plugin/policy/validating` typechecking.go).
+"""Type checking of a ValidatingAdmissionPolicy's expressions against the schemas of the matched kinds.
 
-What does not fit is a warning in the status of the policy and changes nothing of what the policy does.
+Follows apiserver `admission/plugin/policy/validating` typechecking.go. Errors become warnings in the status of the
+policy; they do not change its effect.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ from steersman.work.threads import give_way
 
 _VALIDATIONS: Final = Path("spec", "validations")
 MAX_CHECKED: Final = 4 << 20
-"""Bytes of expressions that are checked, each counted for every kind: some 20 s. The kinds that come first are checked.
-Upstream has no limit."""
+"""Most bytes of expressions that are checked, counted once for every kind: about 20 s. Only the first kinds are
+checked.
+
+Upstream has no limit.
+"""
 _OF_OBJECTS: Final = 0
 _OF_PARAMS: Final = 1
-"""What follows the kind in the names of types; upstream's numbers are of the clock."""
+"""Number after the kind in the names of types; upstream uses the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedKind:
-    """A kind and its schema. `reference` is what the schema is referred to by within itself."""
+    """A kind and its schema; `reference` is the reference that the schema uses for itself."""
 
     gvk: GroupVersionKind
     schema: Mapping[str, Any]
@@ -58,9 +61,9 @@ class TooMuchToSay(Exception):
 def check(
     spec: ValidatingAdmissionPolicySpec, kinds: Sequence[TypedKind], params: TypedKind | None, *, limit: int
 ) -> list[ExpressionWarning]:
-    """The warnings, in the order of the validations, each about all kinds that it is wrong for, in their order.
+    """Return the warnings in the order of the validations; each lists the errors for all kinds, in order.
 
-    `params` is None where nothing is known of the kind of parameters. Takes some 200 us for an expression and a kind.
+    `params` is None if the kind of the parameters is unknown. A check takes some 200 us for an expression and a kind.
     Raises TooMuchToSay for more than `limit` bytes.
     """
     expressions = list(_expressions(spec))
@@ -75,7 +78,7 @@ def check(
 
 
 def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, str]]:
-    """Those that are checked."""
+    """Yield the paths and texts of the checked expressions."""
     for index, each in enumerate(spec.validations):
         yield _VALIDATIONS[index] / "expression", each.expression
         if each.message_expression:
@@ -83,7 +86,7 @@ def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, st
 
 
 def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
-    """What is wrong with an expression, and how much more may be said then. Raises TooMuchToSay."""
+    """Return the warning about an expression ("" for none), and the bytes left for others. Raises TooMuchToSay."""
     said = []
     for gvk, environment in checked:
         give_way()
@@ -98,7 +101,7 @@ def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]],
 
 
 def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: TypedKind | None) -> Environment:
-    """What expressions may use where objects are of a kind. As upstream, the authorizer has no `requestResource`."""
+    """Return the environment for objects of one kind. As upstream, the authorizer has no `requestResource`."""
     base = environments.environment(params=False, authorizer=False)
     told: dict[str, DeclaredType] = {}
     named = declared_object(VARIABLES_TYPE, told)
@@ -123,7 +126,7 @@ def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Typ
 
 
 def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
-    """Adds the types of the variables, which may refer to those before them. One that is wrong may be anything."""
+    """Add the types of the variables, which may refer to earlier variables. A variable with an error is dynamic."""
     for each in variables:
         give_way()
         try:

@@ -38,7 +38,7 @@ from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
@@ -140,7 +140,7 @@ class WebhookConversion(Conversion):
         answer = await self._call(review_of(version, uid, target.api_version, values))
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
-        async for value, raw in unhurried(zip(values, objects, strict=True)):
+        async for value, raw in time_sliced(zip(values, objects, strict=True)):
             found.append(await offload_if(is_large(raw), self._accept, value, raw, target))
         return found
 

@@ -33,7 +33,7 @@ from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -230,7 +230,7 @@ class Definitions:
 
     async def wait_until_synced(self) -> None:
         """Return once everything in the queue has been synced."""
-        await self._queue.settled()
+        await self._queue.wait_until_idle()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         before = self._states.pop(name, None)
@@ -455,7 +455,7 @@ class Definitions:
     async def _delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, requested: set[tuple[str, str]]
     ) -> None:
-        async for namespace, name in unhurried(names):  # deleting a marked object returns without waiting
+        async for namespace, name in time_sliced(names):  # deleting a marked object returns without waiting
             try:
                 await objects.delete(loopback(namespace, name), name)
             except StatusError as error:

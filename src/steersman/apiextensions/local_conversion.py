@@ -10,7 +10,7 @@ from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.conversion import Conversion
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 
 class LocalConversion(Conversion):
@@ -31,7 +31,7 @@ class LocalConversion(Conversion):
     async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._custom_kinds[target.api_version]
         found = []
-        async for value in unhurried(values):
+        async for value in time_sliced(values):
             found.append(await offload_if(is_large(value), self._convert_value, value, kind))
         return found
 

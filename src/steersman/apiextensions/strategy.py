@@ -22,7 +22,7 @@ from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 from steersman.schema import Correlated, blocks_rules
-from steersman.work.offloading import is_hurried, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded
 
 _STATUS: Final = "status"
 _EVENT_LOOP_BUDGET: Final = 5_000
@@ -160,16 +160,16 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         blocked = blocks_rules([*errors, *others])
         if blocked is not None:
             return iter([*errors, blocked])
-        is_here = is_hurried()
+        is_here = can_move_to_thread()
         rules = version.rules
         if rules is None:
-            takes_long()
+            ensure_offloaded()
             rules = version.compile_rules()
         evaluation = rules.evaluate(
             plain, before, budget=_EVENT_LOOP_BUDGET if is_here else None, correlated=correlated
         )
         if is_here and evaluation.budget < 0:
-            takes_long()
+            ensure_offloaded()
         ctx.warn_all(evaluation.warnings)
         return iter(errors + evaluation.errors)
 

@@ -12,7 +12,7 @@ from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
 from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
 from steersman.cel.work import afford, spend, spend_on_text
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
@@ -53,7 +53,7 @@ def _refused(reason: str, what: str) -> PatternError:
 def compiled(pattern: str) -> Any:
     """Return a compiled expression, kept for the next use. Raises PatternError.
 
-    Work on the event loop ends (`takes_long`) where it is not compiled yet.
+    Work on the event loop ends (`ensure_offloaded`) where it is not compiled yet.
     """
     return compile_pattern(pattern) if len(pattern) <= _LONGEST_KEPT else compile_long_pattern(pattern)
 
@@ -61,14 +61,14 @@ def compiled(pattern: str) -> Any:
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
     """Compile a short expression, see `compiled`."""
-    takes_long()
+    ensure_offloaded()
     return compiled_at_once(pattern)
 
 
 @lru_cache(maxsize=8)
 def compile_long_pattern(pattern: str) -> Any:
     """Compile a long expression, see `compiled`."""
-    takes_long()
+    ensure_offloaded()
     return compiled_at_once(pattern)
 
 

@@ -123,7 +123,7 @@ class FlagsCommand(SectionedCommand):
 
     def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
         """Those of the flags."""
-        defaults = {**_defaults(), **self._defaults}
+        defaults = {**default_texts(), **self._defaults}
         sections: Mapping[str, Mapping[str, Flag]] = SECTIONS
         if self._most_used and not _is_all_wanted(click.get_current_context()):
             sections = {"Server": {name: FLAGS[name] for name in self._most_used}}
@@ -137,7 +137,7 @@ def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str
             formatter.write_dl(rows, col_max=round(formatter.width * _NAMES))
 
 
-def _defaults() -> dict[str, str]:
+def default_texts() -> dict[str, str]:
     """Texts of the defaults, by flag, of those that say something."""
     from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
 

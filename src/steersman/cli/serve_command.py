@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-import steersman
 from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
 from steersman.cli.serve import fail, run
 from steersman.cli.up.process_file import claim, new_folder_taken_back
 from steersman.controlplane.options import OptionsError
+from steersman.server.version import SHOWN_VERSION
 
 
 @click.command(cls=FlagsCommand)
-@click.version_option(steersman.__version__, prog_name="steersman")
+@click.version_option(SHOWN_VERSION, prog_name="steersman")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def serve(flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.

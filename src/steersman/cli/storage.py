@@ -85,12 +85,16 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
     Clients' resourceVersions are not in the future afterwards: revisions go on beyond those there were, and watches
     from before begin anew.
     """
+    from steersman.machinery.private_files import make_own_folder
     from steersman.storage.sqlite import snapshot
 
     target = _file(data_dir)
-    made = _told(
-        lambda: snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
-    )
+
+    def restored() -> snapshot.Snapshot:
+        make_own_folder(target.parent)
+        return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
+
+    made = _told(restored)
     click.echo(f"restored {target}: revision {made.revision}")
 
 

@@ -1,4 +1,4 @@
-"""The `--audit-*` flags as plain data, with upstream's defaults, and what is wrong with their values."""
+"""The `--audit-*` flags as plain data with upstream's defaults, and the validation of their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EVENTS: Final = (str, "version of events: audit.k8s.io/v1")
 
 @dataclass(slots=True, kw_only=True)
 class AuditOptions:
-    """Field names are the flags' names; times are in seconds."""
+    """Options of auditing. Field names are the flags' names; times are in seconds."""
 
     audit_policy_file: str = AUDITING("", str, "what is recorded of which requests, a Policy")
     audit_log_path: str = AUDITING("", str, "file of events, - for the standard output")
@@ -76,7 +76,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """Options that both backends have; field names are the ends of the flags' names."""
+    """Options common to both backends; field names are the ends of the flags' names."""
 
     plugin: str
     version: str
@@ -93,7 +93,7 @@ class BackendOptions:
 
 
 def webhook_backoff(options: AuditOptions) -> float:
-    """The wait before a second attempt, by whichever of its two names it is given."""
+    """Return the wait before a second attempt, from either of the flag's two names."""
     if options.audit_webhook_initial_backoff != BACKOFF:
         return options.audit_webhook_initial_backoff
     return options.audit_webhook_batch_initial_backoff
@@ -106,12 +106,12 @@ def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) ->
 
 
 def is_audited(options: AuditOptions) -> bool:
-    """Return True if flags name what is recorded, or where."""
+    """Return True if flags set a policy or a backend."""
     return bool(options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file)
 
 
 def wrong_with(options: AuditOptions) -> Iterator[str]:
-    """What is wrong with the flags of the backends that are on, in upstream's words."""
+    """Yield upstream's error texts for the flags of the enabled backends."""
     if options.audit_log_path:
         yield from _wrong_with_backend(backend_options(options, "log"))
         if options.audit_log_format not in _FORMATS:

@@ -1,4 +1,4 @@
-"""The order of groups and versions: that of their APIServices, and before there are any that of the built-in ones."""
+"""The order of groups and versions in discovery, from the stored APIServices or else the built-in priorities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _order_of(service: APIService) -> tuple[tuple[str, str], Priority]:
 
 
 class GroupOrder:
-    """Keeps a catalogue in the order of the APIServices that are stored."""
+    """Maintains the order of a catalogue by the stored APIServices."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -29,7 +29,7 @@ class GroupOrder:
             catalogue.set_priority(*key, priority)
 
     def follow(self, services: Store[APIService]) -> None:
-        """Takes the order from these from now on."""
+        """Follow the priorities in these APIServices."""
         read = services.kind.partial_decoder(_READING.paths)
 
         def changed(_: str, name: str, entry: Entry | None) -> None:

@@ -1,6 +1,6 @@
-"""Typed access to stores from inside the server (rest.objects.Objects).
+"""Typed access to stores for code inside the server (rest.objects.Objects).
 
-Of kinds that are served later, such as custom ones, nobody may have needed the cache yet: what may wait fills it.
+The cache of a kind served later, such as a custom one, may not be filled yet; async methods fill it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.single_flight import SingleFlight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 T = TypeVar("T")
 
 MANAGER: Final = "kube-apiserver"
-"""Who owns the fields that the server itself writes."""
+"""Manager of the fields that the server itself writes."""
 
 _MUCH: Final = 64 << 10
-"""Bytes of all objects of a namespace from which working on all of them takes long."""
+"""Bytes of all objects of a namespace above which work on all of them counts as long."""
 
 
 class StoreObjects:
-    """The objects of one store. Writes are owned by the server, as upstream's through its loopback client are."""
+    """The objects of one store. The server owns the fields that it writes, as upstream's loopback client does."""
 
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class StoreObjects:
                 yield await offload_if(much, self._store.decode, entry), much
 
     def _entry(self, namespace: str, name: str) -> Entry | None:
-        if "/" in name:  # nothing can be called that, but a key may look so
+        if "/" in name:  # no object's name contains a slash, but a key might match
             return None
         key = self._key(namespace, name) if namespace else self._store.prefix + name
         entry = self._store.cacher.get(key)
@@ -118,7 +118,7 @@ class StoreObjects:
         if entry is None:
             return None
         facts = entry.facts
-        # what was read before is taken without a further call, as every write asks for its namespace
+        # a cached reading is returned without a further call, as every write reads its namespace
         return cast(T, facts[reading]) if facts is not None and reading in facts else self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:
@@ -150,7 +150,7 @@ class StoreObjects:
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
@@ -160,7 +160,7 @@ class StoreObjects:
         return found
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
-        """Read in the worker threads, once for all who ask meanwhile."""
+        """Read in a worker thread, in single flight."""
         made: T = await self._being_read.do((entry, reading), lambda: offload_if(True, self._made, entry.body, reading))
         return self._keep(entry, reading, made)
 
@@ -168,7 +168,7 @@ class StoreObjects:
         return _are_much(self._entries(namespace))
 
     def list(self, namespace: str = "") -> Iterator[Any]:
-        """Every object of a namespace, or of all, decoded here however large: not for requests."""
+        """Return an iterator of all objects of a namespace, or of all, decoded on this thread: not for requests."""
         decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
@@ -177,7 +177,7 @@ class StoreObjects:
             entries = self._entries(namespace)
         else:
             entries = await stored_now(self._store, self._prefix(namespace))
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await offload_if(True, self._made, entry.body, reading)
@@ -206,7 +206,7 @@ class StoreObjects:
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
@@ -228,7 +228,7 @@ class StoreObjects:
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
@@ -241,10 +241,9 @@ class StoreObjects:
         subresource: str = "",
         uid: str = "",
     ) -> Any:
-        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there, of
-        this `uid` if it is given.
+        """Apply a configuration (plain data with kind and apiVersion) to an existing object, with this `uid` if given.
 
-        What others own is taken from them. Raises StatusError.
+        Conflicts with other managers are forced. Raises StatusError.
         """
         kind = self._store.kind
         applier = Applier(self._fields(subresource))
@@ -259,18 +258,18 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
             return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
             return await self._whole(item)
 
 
 def _are_much(entries: Sequence[Entry]) -> bool:
-    """Return True if work on all of these takes long."""
+    """Return True if work on all of these entries takes long."""
     size = 0
     for entry in entries:
         size += len(entry.body)

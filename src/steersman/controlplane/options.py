@@ -1,4 +1,4 @@
-"""Options of a control plane: kube-apiserver's flags as plain data, each with its default, its reader and its help."""
+"""Options of a control plane: kube-apiserver's flags as plain data, each with its default, parser and help."""
 
 from __future__ import annotations
 
@@ -28,33 +28,34 @@ from steersman.controlplane.flags import (
     Flag,
     sections_of,
 )
-from steersman.machinery.suggestions import none_of
+from steersman.machinery.suggestions import not_allowed_message
 from steersman.machinery.values.durations import format_duration
 
 
 class OptionsError(ValueError):
-    """Options that contradict each other or cannot be read; one line for the user."""
+    """Contradictory or malformed options; the text is one line for the user."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Options(AuditOptions):
-    """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds.
+    """Options of a server. Field names are the flags' names; times are in seconds.
 
-    Without `listen` there is no socket: requests go to the server's handler, e.g. through `net.in_process`.
+    `storage` is "sqlite" or "memory". Without `listen` there is no socket: requests go to the server's handler, for
+    example through `net.in_process`.
     """
 
     listen: bool = True
     data_dir: Path = GENERIC(REQUIRED, read.folder, "folder of the data, keys and kubeconfig", is_own=True)
     storage: str = GENERIC("sqlite", OneOf("sqlite", "memory"), "sqlite or memory, gone at the end", is_own=True)
     workers: int = GENERIC(1, read.positive, "processes that answer requests", is_own=True)
-    """Processes that answer requests; with more than one, another one owns the storage and the port."""
+    """Number of worker processes; if it is more than one, an additional process owns the storage and the port."""
     unsafe_no_fsync: bool = GENERIC(False, read.boolean, "let a power cut take the last writes", is_own=True)
     storage_media_type: str = GENERIC(
         "application/json",
         OneOf("application/json", "application/vnd.kubernetes.protobuf", "application/yaml"),
         "how built-in kinds are stored: JSON, YAML or protobuf",
     )
-    """Media type in which objects of the built-in kinds are written; stored objects of the other types are read too."""
+    """Media type for writing objects of the built-in kinds; stored objects of the other types remain readable."""
     advertise_address: str = GENERIC("", read.address, "address by which others reach this server")
     endpoint_reconciler_type: str = GENERIC(
         "lease", OneOf("lease", "master-count", "none"), "how the service kubernetes is kept leading to all servers"
@@ -74,7 +75,7 @@ class Options(AuditOptions):
         "", str, "EgressSelectorConfiguration: through which proxies others are asked"
     )
     etcd_servers: tuple[str, ...] = GENERIC((), read.names, "http(s)://HOST:PORT,... of an etcd cluster to store in")
-    """URLs of members of one cluster; empty for the storage in the folder."""
+    """URLs of the members of one cluster; empty for storage in the data folder."""
     etcd_servers_overrides: tuple[str, ...] = GENERIC(
         (), read.overrides, "GROUP/RESOURCE#URL;URL,... of resources in other clusters"
     )
@@ -122,7 +123,7 @@ class Options(AuditOptions):
     permit_port_sharing: bool = SERVING(False, read.boolean, "bind with SO_REUSEPORT: others may listen there too")
     anonymous_auth: bool = AUTHENTICATION(True, read.boolean, "let requests without credentials in")
     anonymous_auth_is_given: bool = False
-    """Whether the flag before was given, whatever it says."""
+    """True if `--anonymous-auth` was given with any value."""
     authentication_config: str = AUTHENTICATION(
         "", read.file, "AuthenticationConfiguration: issuers of JWTs, anonymous requests"
     )
@@ -213,7 +214,7 @@ class Options(AuditOptions):
     watch_cache: bool = OBJECTS(True, read.Only(True), "true only: reads are answered from caches")
     enable_garbage_collector: bool = OBJECTS(True, read.Only(True), "true only: finalizers of deletions are set")
     delete_collection_workers: int = OBJECTS(1, read.number, "has no effect")
-    """Without effect, as one thread writes."""
+    """Without effect, as a single thread writes."""
     allow_privileged: bool = OBJECTS(False, read.boolean, "allow privileged containers")
     default_not_ready_toleration_seconds: int = OBJECTS(
         300, read.integer, "how long new pods stay on nodes that are not ready"
@@ -234,7 +235,7 @@ class Options(AuditOptions):
     kubelet_port: int = KUBELETS(10250, read.port, "port of kubelets whose nodes tell none")
     kubelet_read_only_port: int = KUBELETS(10255, read.port, "has no effect")
     kubelet_timeout: float = KUBELETS(5.0, read.seconds, "has no effect")
-    """As upstream, neither this nor the port before is used: streams last, and connecting has limits of its own."""
+    """As upstream, the two flags above are unused: streams have no time limit, and connecting has its own."""
     proxy_client_cert_file: str = AGGREGATION("", read.file, "shown to aggregated servers, PEM")
     proxy_client_key_file: str = AGGREGATION("", read.file, "key of --proxy-client-cert-file")
     enable_aggregator_routing: bool = AGGREGATION(
@@ -268,31 +269,31 @@ class Options(AuditOptions):
     )
 
     def __post_init__(self) -> None:
-        """Raises OptionsError for a value that is none of the few that an option can have."""
+        """Raises OptionsError for an unknown value of an option with a fixed set of values."""
         for name, flag in FLAGS.items():
             allowed, value = flag.read, getattr(self, flag.option)
             if isinstance(allowed, OneOf) and not allowed.may_be_empty and value not in allowed.values:
-                raise OptionsError(f"--{name}: {none_of(value, allowed.values)}")
+                raise OptionsError(f"--{name}: {not_allowed_message(value, allowed.values)}")
 
     @property
     def lets_anonymous_in(self) -> bool:
-        """True if requests without credentials are let in, which AlwaysAllow among the modes rules out."""
+        """True if requests without credentials are accepted. The mode AlwaysAllow excludes them."""
         return self.anonymous_auth and "AlwaysAllow" not in self.authorization_mode
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """What tokens for this server are meant for."""
+        """Audiences of tokens for this server."""
         return self.api_audiences or self.service_account_issuer
 
     @property
     def has_oidc_flags(self) -> bool:
-        """Whether one of `--oidc-*` says something else than by default."""
+        """True if one of `--oidc-*` differs from its default."""
         usual = Options(data_dir=self.data_dir)
         names = (each.name for each in fields(self) if each.name.startswith("oidc_"))
         return any(getattr(self, name) != getattr(usual, name) for name in names)
 
     def as_flags(self) -> dict[str, str]:
-        """The options by the names of their flags, as text in pflag's form."""
+        """Return the options by the names of their flags, as text in pflag's form."""
         values = {name: getattr(self, flag.option) for name, flag in FLAGS.items()}
         if not self.kubelet_preferred_address_types:
             from steersman.registry.kubelet import ADDRESS_TYPES
@@ -302,7 +303,7 @@ class Options(AuditOptions):
 
 
 SECTIONS: Final = sections_of(Options)
-"""Flags by their names, by section, in the order in which help shows them."""
+"""Flags by section and name, in the order of help."""
 FLAGS: Final[dict[str, Flag]] = {name: flag for section in SECTIONS.values() for name, flag in section.items()}
 
 

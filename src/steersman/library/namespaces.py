@@ -19,7 +19,7 @@ from steersman.rest.context import loopback
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class NamespaceDeletion:
 
 
 async def _delete_all(objects: StoreObjects, names: Iterable[str], namespace: str) -> None:
-    async for name in unhurried(names):
+    async for name in time_sliced(names):
         try:
             await objects.delete(loopback(namespace, name), name)
         except StatusError as error:

@@ -30,7 +30,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -85,7 +85,7 @@ async def start_server(
     `settings` are fields of Options. The administrator's `kubeconfig` is written if the server listens and is not
     aggregated. `running` gets the callbacks that stop the parts.
     """
-    nesting.make_room()
+    nesting.raise_recursion_limit()
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)
@@ -246,7 +246,7 @@ class Parts:
         environment.install(server, stores)
         server.prepare_run()
         Discovery(server).install()
-        OpenAPIOnFirstUse(server).install()
+        LazyOpenAPIService(server).install()
         install_basic_paths(server)
         return server
 

@@ -14,7 +14,7 @@ from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.definition_error import DefinitionError
 from steersman.library.models import Plain
-from steersman.machinery.suggestions import none_of
+from steersman.machinery.suggestions import not_allowed_message
 from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:  # `start` imports these, with garbage collection paused
@@ -64,7 +64,7 @@ class Server:
         """
         _check_modes(authorization_mode)
         if storage not in _STORAGES:
-            raise ValueError(f"storage: {none_of(storage, _STORAGES)}")
+            raise ValueError(f"storage: {not_allowed_message(storage, _STORAGES)}")
         if isinstance(secure_port, bool) or not isinstance(secure_port, int) or not 0 <= secure_port <= _LAST_PORT:
             raise ValueError(f"secure_port is a number from 0, any free port, to {_LAST_PORT}, not {secure_port!r}")
         if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
@@ -225,7 +225,7 @@ def _check_modes(modes: object) -> None:
         raise ValueError(f"authorization_mode is a tuple of {', '.join(_MODES)}, not {modes!r}")
     for each in modes:
         if each not in _MODES:
-            raise ValueError(f"authorization_mode has a mode that there is not: {none_of(each, _MODES)}")
+            raise ValueError(f"authorization_mode has a mode that there is not: {not_allowed_message(each, _MODES)}")
 
 
 def _check_distinct(declarations: list[Declaration]) -> None:

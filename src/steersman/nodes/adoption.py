@@ -1,4 +1,6 @@
-"""Nodes that are made through the API: simulated from then on, until they are deleted or ask for it no more."""
+"""Adoption of nodes that are created through the API: they are simulated until they are deleted or no longer ask for
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ _WORKERS: Final = 4
 
 
 class Adoption:
-    """`start`, then `await stop()`. `joined` is called with a node that reports from now on, and its object."""
+    """Controller that adopts nodes: `start`, then `await stop()`.
+
+    `joined` is called with an adopted node and its object, once its heartbeats have begun.
+    """
 
     def __init__(
         self,
@@ -41,19 +46,19 @@ class Adoption:
         self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
 
     def start(self) -> None:
-        """Begin to look at the Node objects that there are, and at each that changes."""
+        """Start to adopt existing, new and changed Node objects."""
         self._objects.on_change(self._changed)
         self._queue.start(self._see_to, _failed, name="adoption of nodes", workers=_WORKERS)
 
     async def stop(self) -> None:
-        """End; nodes that have joined are simulated no more."""
+        """Stop, and remove all adopted nodes."""
         await self._queue.stop()
         for name in list(self._nodes):
             self._leave(name)
 
     @property
     def idle(self) -> bool:
-        """Return True if no node is about to join."""
+        """True if no node is about to be adopted."""
         return self._queue.idle
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
@@ -77,7 +82,7 @@ class Adoption:
             self._heartbeats.forget(name)
 
     async def _see_to(self, name: str) -> None:
-        """Raises StatusError, Unreachable."""
+        """Adopt the node of this name if it asks for it. Raises StatusError, Unreachable."""
         found = self._objects.get("", name)
         if found is None or name in self._nodes or not self._nodes.is_to_join(found):
             return

@@ -1,5 +1,7 @@
-"""What is known of running containers beside their pods' statuses: how one was ended from inside, and what was written
-in it. It is lost when the process ends, as what is in a container is when that ends."""
+"""State of running containers beyond their pods' statuses: ends from inside, and written files.
+
+It is in memory only and lost when the process ends, as the files of a real container are lost with the container.
+"""
 
 from __future__ import annotations
 
@@ -14,58 +16,61 @@ from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World, taken_by
 
 _MOST_WRITTEN: Final = 64 << 20
-"""Bytes of files that are kept of the containers of one namespace."""
+"""Bytes of written files that are kept for the containers of one namespace."""
 _MOST_WITH_FILES: Final = 1000
-"""Containers whose files are kept; those that were used least recently are forgotten."""
+"""Containers whose files are kept; the least recently used ones beyond that are evicted."""
 
 
 class Inside:
-    """The files in a container, and how far its own command has come that changes some."""
+    """Files in a container, and the progress of its own command where that changes files."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.view: MutableMapping[str, bytes] | None = None
-        """The same with what is in volumes that it shares; None where there are none."""
+        """`files` together with the files of shared volumes; None if there are none."""
         self.given: dict[str, bytes] = {}
-        """Those of its volumes, as they were last."""
+        """Files of its ConfigMap, Secret and similar volumes, as last read."""
         self.modes: dict[str, int] = {}
-        """Permission bits that commands have given to files and folders."""
+        """Permission bits that commands have set on files and folders."""
         self.around: tuple[float, World] | None = None
-        """What it finds around it without tokens, and when that was."""
+        """Time and result of the last read of its environment, without tokens."""
         self.course: Iterator[Printed | float] | None = None
-        """Its command from its start on."""
+        """Rehearsal of its command, from its start on."""
         self.next: Printed | float | None = None
-        """What the command does next, or the time."""
+        """Next output of the rehearsal, or the time of its next step; None at its end."""
 
 
 class Containers:
-    """Of all nodes. `look` is called with a pod that has changed inside."""
+    """Containers of all nodes.
+
+    `look` is called with the key of a pod that needs a sync as something in it has changed.
+    """
 
     def __init__(self) -> None:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
         self._evicted: dict[str, str] = {}
         self._refused: set[str] = set()
-        """Pods of which it was told that they refuse what they are asked."""
+        """UIDs of pods whose refusal of requests was recorded as an event."""
         self._inside: dict[str, Inside] = {}
         self._written: dict[str, dict[str, int]] = {}
-        """Bytes that containers keep, by namespace and ID, those that were used last at the end."""
+        """Bytes written by containers, by namespace and container ID; the most recently used come last."""
         self._memory: dict[str, dict[str, Memory]] = {}
         self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
         self.shares: Final = self.contents.shares
-        """CPU time and memory of the programs in them."""
+        """CPU time and memory of programs in containers, by namespace."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
-        """The container's process ends now."""
+        """Record that the container's process has ended, and sync its pod."""
         self._ended.setdefault(pod.metadata.uid, {})[status.name] = Ended(status.container_id, exit_code, at)
         self.look(key_of(pod))
 
     def ended(self, uid: str) -> dict[str, Ended]:
-        """Those of a pod, by name."""
+        """Return the ends of containers of a pod from inside, by container name."""
         return self._ended.get(uid, {})
 
     def inside(self, container_id: str) -> Inside:
-        """What is in a container: to be changed by whoever runs something in it."""
+        """Return the files of a container; callers that run something in the container change them."""
         found = self._inside.pop(container_id, None)
         if found is None:
             found = Inside()
@@ -75,8 +80,10 @@ class Containers:
         return found
 
     def has_written(self, pod: Pod, container_id: str) -> None:
-        """Something may have been written in a container. Where the containers of a namespace keep too much, the files
-        of those that were used least recently are forgotten."""
+        """Count the files of a container in which something may have been written.
+
+        If the containers of a namespace keep too much, the files of the least recently used ones are evicted.
+        """
         written = self._written.pop(pod.metadata.namespace, {})
         written.pop(container_id, None)
         inside = self._inside.get(container_id)
@@ -95,34 +102,34 @@ class Containers:
             self._written[pod.metadata.namespace] = kept
 
     def memory(self, uid: str) -> dict[str, Memory]:
-        """What is remembered of a pod's containers, by name."""
+        """Return the kubelet's records of a pod's containers, by container name."""
         return self._memory.get(uid, {})
 
     def remember(self, uid: str, memory: dict[str, Memory]) -> None:
-        """What is to be remembered of them from now on."""
+        """Replace the kubelet's records of a pod's containers."""
         if memory:
             self._memory[uid] = memory
         else:
             self._memory.pop(uid, None)
 
     def evict(self, pod: Pod, message: str) -> None:
-        """The node has to be rid of a pod, and says why."""
+        """Mark a pod as evicted, with the reason, and sync it."""
         self._evicted[pod.metadata.uid] = message
         self.look(key_of(pod))
 
     def is_first_refusal(self, pod: Pod) -> bool:
-        """Return True the first time that it is asked for a pod."""
+        """Return True on the first call for a pod."""
         uid = pod.metadata.uid
         is_first = uid not in self._refused
         self._refused.add(uid)
         return is_first
 
     def evicted(self, uid: str) -> str:
-        """Why a pod has to go; "" if it may stay."""
+        """Return the reason for the eviction of a pod; "" if it is not evicted."""
         return self._evicted.get(uid, "")
 
     def forget(self, pod: Pod, *, gone: bool) -> None:
-        """Nothing of a pod runs any more; with `gone` the pod is deleted, and has no volumes either."""
+        """Forget a pod of which nothing runs any more. With `gone` the pod is deleted, and so are its own volumes."""
         uid = pod.metadata.uid
         if gone:
             self.contents.forget(pod)
@@ -135,4 +142,4 @@ class Containers:
 
 
 def _nobody(_: Key) -> None:
-    """Nobody looks at pods yet."""
+    """Do nothing: pods are not synced yet."""

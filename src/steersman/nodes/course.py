@@ -1,4 +1,4 @@
-"""The command of a running container, followed as far as it has come: what it does to files is done when it is due."""
+"""A followed command of a running container, which performs its changes of files when they are due."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from steersman.nodes.shell.effects import NoSpace
 from steersman.nodes.volume_store import VolumeKey
 
 _MOST_PRINTED: Final = 64 << 10
+"""Bytes of a command's output that are kept."""
 _MOST_PIECES: Final = 2000
-"""Bytes and pieces that are kept of what a command prints."""
+"""Pieces of a command's output that are kept."""
 MOST_AT_ONCE: Final = 0.004
-"""Seconds for which commands go on without others having their turn."""
+"""Seconds for which commands run before others have the event loop."""
 _TURNS: Final = 100
-"""For which a command that is followed goes on, between two of which others have their turn."""
+"""Steps of a followed command before others have the event loop."""
 
 
 class Output:
-    """What a command has printed; of much the end is kept."""
+    """Printed output of a command. If there is much, only its end is kept."""
 
     __slots__ = ("_bytes", "_first", "_lines")
 
     def __init__(self) -> None:
         self._lines: deque[Printed] = deque()
         self._first = 0
-        """Number of the first line that is kept."""
+        """Number of the first piece that is kept."""
         self._bytes = 0
 
     def add(self, printed: Printed) -> None:
-        """Keep one more piece; those before it give way."""
+        """Add a piece, and drop the oldest pieces beyond the bounds."""
         self._lines.append(printed)
         self._bytes += len(printed.data)
         while self._bytes > _MOST_PRINTED or len(self._lines) > _MOST_PIECES:
@@ -45,17 +46,21 @@ class Output:
             self._first += 1
 
     def since(self, number: int) -> list[Printed]:
-        """Return what is kept from the piece of a number on."""
+        """Return the kept pieces from the piece `number` on."""
         return list(islice(self._lines, max(0, number - self._first), None))
 
     @property
     def count(self) -> int:
-        """How many pieces there have been."""
+        """Number of pieces printed so far, with the dropped ones."""
         return self._first + len(self._lines)
 
 
 class Course:
-    """A rehearsal (`rehearsal.rehearsed`) that began at a moment, in seconds since 1970, on volumes (`keys`)."""
+    """A rehearsed command (`rehearsal.rehearsed`) that began at the time `began`, with the volumes (`keys`) that it
+    uses.
+
+    Times are seconds since 1970.
+    """
 
     __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "last", "next", "output")
 
@@ -66,7 +71,7 @@ class Course:
         keys: Sequence[VolumeKey],
         lock: AbstractContextManager[object],
     ) -> None:
-        """`lock` is held while it goes on."""
+        """Create it at its first step. `lock` is held during each step."""
         self._lock = lock
         self._rest = rest
         self.output = Output()
@@ -74,19 +79,19 @@ class Course:
         self.began = began
         self.keys = tuple(keys)
         self.last = inf
-        """When its container has ended: it does nothing after that."""
+        """End of its container, after which it does nothing."""
         self.next: float | None = began
-        """When it goes on; None at its end."""
+        """Time of its next step; None at its end."""
         self.exit_code: int | None = None
-        """Its exit code at its end; None where it is not known what follows."""
+        """Exit code at its end; None if it is not known how it goes on."""
 
     @property
     def ended(self) -> float | None:
-        """When it has ended by itself; None if it has not, or if that is not known."""
+        """Time at which it has ended by itself; None if it has not, or if it is not known."""
         return self._at if self.next is None and self.exit_code is not None else None
 
     def turn(self, until: float) -> bool:
-        """Go on with what is due next, unless that is after `until`. Return False if nothing is."""
+        """Run the next step if it is due at `until`. Return False if none is."""
         with self._lock:
             if self.next is None or self.next > min(until, self.last):
                 return False
@@ -107,27 +112,27 @@ class Course:
             return True
 
     def stop(self) -> None:
-        """Go on no more, as the container has ended."""
+        """Stop for good, as the container has ended."""
         with self._lock:
             self._rest.close()
             self.next = None
 
     @property
     def is_through(self) -> bool:
-        """Return True if it does nothing more."""
+        """True if no step follows."""
         return self.next is None or self.next > self.last
 
     def run(self, until: float, most_turns: int) -> None:
-        """Go on until a moment, at most by so many turns and for some milliseconds."""
+        """Run the steps that are due at `until`, at most `most_turns` and for some milliseconds."""
         end = time.perf_counter() + MOST_AT_ONCE
         for _ in range(most_turns):
             if not self.turn(until) or time.perf_counter() >= end:
                 return
 
     def lines(self) -> Iterator[Printed | float]:
-        """Yield what it prints, and when it goes on where it has printed nothing more; the end is that of the command.
+        """Yield the pieces that it prints, and the time of its next step whenever nothing more is printed yet.
 
-        A time that has passed is one at which others may have their turn.
+        A yielded time in the past means that others may have the event loop. The iterator ends with the command.
         """
         number = 0
         while True:
@@ -135,7 +140,7 @@ class Course:
             number = self.output.count
             if self.next is None:
                 return
-            if self.next <= (now := times.moment()):
+            if self.next <= (now := times.unix_now()):
                 self.run(now, _TURNS)
                 if self.output.count != number:
                     continue
@@ -144,8 +149,10 @@ class Course:
 
 
 def in_order(courses: Sequence[Course], until: float, most_turns: int) -> Iterator[None]:
-    """Have several commands go on until a moment, each when it is its turn; yields after each of their turns, and ends
-    after so many."""
+    """Run the due steps of several commands in the order of their times, at most `most_turns`.
+
+    Yield after each step.
+    """
     due = [
         (each.next, number)
         for number, each in enumerate(courses)

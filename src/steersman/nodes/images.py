@@ -1,7 +1,7 @@
-"""Images on nodes: whether a container has the one that it wants (pkg/kubelet/images).
+"""Images on nodes, and pulls of them (pkg/kubelet/images).
 
-Some cannot be pulled, by annotation of the pod or by their names. How often it was tried is known to this process
-alone, as it is to a kubelet.
+Pulls of some images fail, because of an annotation of the pod or of their names. Failed attempts are counted in memory
+only, as in a kubelet.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from steersman.nodes.container_status import MOST_IMAGE, digest, image_name
 from steersman.work.backoff import Backoff
 
 BACKOFF: Final = Backoff(10.0, 300.0)
-"""Seconds between two tries."""
+"""Seconds between two attempts to pull an image."""
 _SHOWN: Final = 1.0
-"""Seconds that a failed pull is shown as such, before it is said that there will be another."""
+"""Seconds that a failed pull is shown as failed, before its back-off is shown."""
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 _HOST: Final = r"(?:\[[a-fA-F0-9:]+\]|[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?)(?::[0-9]+)?"
 _PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -34,38 +34,40 @@ _TOO_LONG: Final = f"repository name must not be more than {_MOST_PATH} characte
 
 
 class Pulls(NamedTuple):
-    """How often an image was tried in vain, and when last."""
+    """Failed attempts to pull an image: their number and the time of the last."""
 
     failures: int
     at: float
 
     @property
     def next(self) -> float:
-        """When it is tried again."""
+        """Time of the next attempt."""
         return self.at + BACKOFF.wait(self.failures - 1)
 
 
 class Obtained(NamedTuple):
-    """What has come of a look for an image: it is there, or it is being pulled (`again`), or waited for (`reason`)."""
+    """State of a container's image: present (no `reason`, no `again`), being pulled (`again` only), or failed
+    (`reason`).
+    """
 
     reason: str = ""
     message: str = ""
     happened: tuple[tuple[str, str, str], ...] = ()
-    """Type, reason and message."""
+    """Events: type, reason and message."""
     pulls: Pulls | None = None
     pulling_since: float | None = None
     again: float | None = None
-    """When to look again; with a reason and without it: as after everything that fails."""
+    """Time of the next sync; None with a reason means the usual wait after a failed start."""
 
 
 def is_missing(image: str, patterns: Sequence[str]) -> bool:
-    """Whether an image is one of those that nobody has; a pattern has the full name, or what the pod says."""
+    """Return True if a pattern of missing images matches the image's full name or the name in the pod."""
     full_name, given = image_name(image), image[:MOST_IMAGE]
     return any(fnmatchcase(full_name, each) or fnmatchcase(given, each) for each in patterns)
 
 
 def refused(full_name: str, said: str) -> str:
-    """Why the image cannot be pulled: what the annotation says, or what containerd says of one that is not there."""
+    """Return the error of a pull: the annotation's text `said`, or containerd's for an image that does not exist."""
     if said not in ("", "true"):
         return said
     return (
@@ -75,7 +77,7 @@ def refused(full_name: str, said: str) -> str:
 
 
 def unreadable(image: str) -> str:
-    """Why a name is none of an image, "" if it is one (distribution/reference, ParseNormalizedNamed)."""
+    """Return the error in an image's name; "" for a valid one (distribution/reference, ParseNormalizedNamed)."""
     if len(image) > MOST_IMAGE:
         return _TOO_LONG
     if _IDENTIFIER.fullmatch(image):
@@ -93,8 +95,10 @@ def unreadable(image: str) -> str:
 
 
 def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]:
-    """Reason, message and reason of the event of an image that needs no try, as its name is none or it is not to be
-    pulled; empty for others."""
+    """Return waiting reason, message and event reason of an image that is never pulled; empty strings for others.
+
+    An image is never pulled if its name is invalid, or if the pull policy is Never and it is missing.
+    """
     if why := unreadable(image):
         image = image[:MOST_IMAGE]
         text = f"Failed to apply default image tag {quote(image)}: couldn't parse image name {quote(image)}: {why}"
@@ -117,8 +121,15 @@ def obtain(
     reason: str,
     now: float,
 ) -> Obtained:
-    """Looks for an image as a pull policy says. `error` is why it cannot be pulled, `takes` how many seconds a pull
-    takes, `before` and `since` are what came of the last look, `reason` what the container waits for now."""
+    """Get an image by its pull policy and return its state.
+
+    Args:
+        error: Error of pulls of the image, "" if they succeed.
+        takes: Duration of a pull in seconds.
+        before: Failed attempts so far.
+        since: Start of the pull that is under way.
+        reason: Reason for which the container waits now.
+    """
     why, message, event = never_to_be_had(image, policy, error)
     if why:
         return Obtained(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
@@ -142,7 +153,7 @@ def obtain(
 
 
 def size_of(full_name: str) -> int:
-    """The bytes of an image, the same for all nodes: between 4 and 260 MB."""
+    """Return the size of an image in bytes, which depends on its name: between 4 and 260 MB."""
     return 4_000_000 + int(digest(full_name)[:7], 16)
 
 

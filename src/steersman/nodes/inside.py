@@ -1,4 +1,4 @@
-"""What a container has in it now: the files of its volumes, with what its own command and others have made of them."""
+"""Current files of a container: those of its volumes, with the changes by its own command and by others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from steersman.nodes.shell.effects import Memory, World
 from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
-"""Seconds for which probes find what was there before."""
+"""Seconds for which probes and hooks reuse the environment that was read for the last one."""
 _MOST_TURNS: Final = 2000
-"""That a container's command is followed at once, for what it makes of its files."""
+"""Steps of a container's command that are followed at once for its changes of files."""
 
 
 async def world_in(
@@ -39,9 +39,10 @@ async def world_in(
     own_use: bool = False,
     allocatable: Mapping[str, str] = MappingProxyType({}),
 ) -> World:
-    """What a command finds in a container, whose files it may change; `allocatable` is what its node has to give.
+    """Return the environment of a command in a container, whose files the command may change.
 
-    For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
+    `allocatable` are the resources of its node. For a kubelet's `own_use` (probes, hooks) there are no tokens, and the
+    environment may be a minute old. Raises Unreachable.
     """
     name = container_id or status.container_id
     inside, shared = containers.inside(name), containers.contents.known(pod)
@@ -59,7 +60,7 @@ async def world_in(
     inside.given = {**inside.given, **given} if own_use else dict(given)
     running = status.state.running
     if shared is not None:
-        await shared.go_on(times.moment())
+        await shared.go_on(times.unix_now())
         inside.view = shared.view(container, inside.files)
     if (
         running is not None
@@ -83,7 +84,7 @@ async def _around(
     *,
     own_use: bool,
 ) -> World:
-    now = times.moment()
+    now = times.unix_now()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
     world = await surroundings(client, pod, container, allocatable=allocatable, of_files=of_files, tokens=not own_use)
@@ -96,7 +97,7 @@ def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
     files = inside.files if inside.view is None else inside.view
     return world.copy(
         environment=dict(world.environment),
-        now=times.moment,
+        now=times.unix_now,
         files=files,
         memory=memory,
         modes=ChainMap(inside.modes, world.modes),
@@ -106,8 +107,8 @@ def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
 async def _follow(
     inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
 ) -> None:
-    """Has the container's own command change the files as it has done by now."""
-    now = times.moment()
+    """Run the container's own command up to now, so that its changes of files are there."""
+    now = times.unix_now()
     share = containers.shares.of(pod.metadata.namespace)
     slices = Slices(share)
     if inside.course is None:
@@ -128,12 +129,12 @@ async def _follow(
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:
-    """Runs a command of a probe or a hook. Raises Unreachable."""
+    """Run a command of a probe or a hook and return its result. Raises Unreachable."""
     world = await world_in(
         client, containers, pod, wanted.container, wanted.status, container_id=wanted.container_id, own_use=True
     )
     done = attempt(wanted.words, world)
     containers.has_written(pod, wanted.container_id)
     if done.signal is not None and wanted.kind != POST_START:
-        containers.end(pod, wanted.status, 128 + done.signal, times.moment())
+        containers.end(pod, wanted.status, 128 + done.signal, times.unix_now())
     return Ran(wanted.container_id, wanted.number, done.seconds, done.exit_code, done.output, done.errors)

@@ -1,4 +1,4 @@
-"""The kubelets of simulated nodes: they register, send heartbeats, and take pods through their lives."""
+"""Kubelets of simulated nodes: they register nodes, send heartbeats, and sync pods."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
 _LONGEST_WAIT: Final = 86400.0
-"""Seconds between two looks at a pod of which something falls due: a timer of the loop takes no time of any length."""
+"""Seconds between two syncs of a pod at most, as a timer of the event loop cannot be set for any length of time."""
 
 
 class Kubelets:
-    """All simulated nodes: `await start()`, then `await stop()`.
+    """Kubelets of all simulated nodes: `await start()`, then `await stop()`.
 
-    `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
-    `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
-    `account` gives clients of service accounts, with whose rights containers do what they do.
+    `client` writes for all nodes. `servers` are the HTTP servers of the nodes, which this object starts and stops.
+    `stages` replace the built-in behaviour of the kinds that they are for. `account` returns a client with the rights
+    of a service account, for work that containers do in the API.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class Kubelets:
     ) -> None:
         self._client = client
         self._account = account
-        self._pods = informers.of(PODS)
-        self._node_objects = informers.of(NODES)
-        self._persistent = informers.of(PERSISTENT_VOLUMES)
+        self._pods = informers.for_resource(PODS)
+        self._node_objects = informers.for_resource(NODES)
+        self._persistent = informers.for_resource(PERSISTENT_VOLUMES)
         self._events = events
         self._nodes = nodes
         self._volumes = NodeVolumes(client, informers, self._nodes)
@@ -93,23 +93,23 @@ class Kubelets:
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
-        """Pods as they were looked at, and what is being written of them, where nothing is to be done after that."""
+        """Synced pods and their written statuses, where the watch event of that write needs no sync."""
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
-        """Nodes that can be reached again."""
+        """Nodes that are reachable again or whose pressure has changed."""
         self._beside = asyncio.Lock()
-        """Held while a pod that takes long is looked at: more threads would do no more, and keep the loop waiting."""
+        """Held while a large pod is synced in a worker thread: more at once would only delay the event loop."""
         self._pressed = asyncio.Event()
-        """Set while nodes are under pressure."""
+        """Set while a node is under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
+        """Register the nodes, then start syncing their pods. Raises StatusError, Unreachable."""
         await self._heartbeats.register_all()
         self._servers.start(self._client, self._pods)
         containers = self._servers.containers
@@ -123,7 +123,9 @@ class Kubelets:
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
         await self._needs.start(self._queue.add)
-        await self._pods.synced()  # the addresses that pods have are known before any is given
+        await (
+            self._pods.wait_until_synced()
+        )  # so that addresses of existing pods are known before new ones are allocated
         if self._stages is not None:
             self._stages.start()
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
@@ -135,7 +137,7 @@ class Kubelets:
         ]
 
     async def stop(self) -> None:
-        """Ends; the nodes stay as they are, and count as gone after a while."""
+        """Stop everything. The Node objects stay, and count as unreachable after a while."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -149,7 +151,7 @@ class Kubelets:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done about pods now; some of it may fall due later."""
+        """True if no pod needs a sync now; some may be due later."""
         return self._queue.idle and self._adoption.idle and (self._stages is None or self._stages.idle)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
@@ -161,7 +163,7 @@ class Kubelets:
         return None if node is None else node.template.unknown_programs
 
     def _joined(self, node: SimulatedNode, obj: Node) -> None:
-        """Sees to a node that is simulated from now on, and to its pods."""
+        """Set up a node that is simulated from now on, and sync its pods."""
         self._node_changed(None, obj)
         if self._stages is not None:
             self._stages.returned(node)
@@ -169,7 +171,7 @@ class Kubelets:
             self._changed(None, pod)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Takes what annotations say of the node."""
+        """Apply the annotations of a Node object to the simulated node."""
         node = None if new is None else self._nodes.get(new.metadata.name)
         if node is None or new is None:
             return
@@ -186,7 +188,7 @@ class Kubelets:
             self._returned.put_nowait(node)
 
     async def _welcome(self) -> None:
-        """Nodes that can be reached again report at once, and see to their pods."""
+        """Send a report for each node that has become reachable, and sync its pods."""
         while True:
             node = await self._returned.get()
             await self._heartbeats.send(node, reports=True)
@@ -214,12 +216,12 @@ class Kubelets:
                 self._queue.add(key_of(pod))
 
     def _keep_address(self, pod: Pod, node: SimulatedNode) -> None:
-        """Gives no other pod the address that one has, from before this process began maybe."""
+        """Reserve the address that a pod already has, perhaps from an earlier process, so that no other pod gets it."""
         if pod.status.pod_ip and not pod.spec.host_network and self._places.setdefault(key_of(pod), node) is node:
             node.address_of(key_of(pod), pod.status.pod_ip)
 
     def _is_expected(self, key: Key, old: Pod | None, new: Pod | None) -> bool:
-        """Whether all that has changed is the status that was written, after which nothing is to be done."""
+        """Return True if the only change of a pod is the status that its sync wrote, after which no sync is needed."""
         looked_at, status = self._expected.pop(key, (None, None)) if self._expected else (None, None)
         return looked_at is not None and looked_at is old and new is not None and new.status == status
 
@@ -252,7 +254,7 @@ class Kubelets:
         containers, uid = self._servers.containers, pod.metadata.uid
         found = await self._needs.look(pod)
         self._tell(node, pod, found.happened)
-        now = times.moment()
+        now = times.unix_now()
         place = self._place(node, address, uid, mounted=mounted and found.mounted)
         shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
         made = await self._made(node, pod) if place.mounted else {}
@@ -283,7 +285,7 @@ class Kubelets:
             self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
 
     async def _made(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
-        """Has containers that make Secrets do so; what went wrong with each by name."""
+        """Do the work of containers that create Secrets. Return the error of each by container name, "" for success."""
         if self._account is None or is_terminal(pod):
             return {}
 
@@ -293,14 +295,14 @@ class Kubelets:
         return await made_secrets(self._account, pod, variables)
 
     async def _step(self, pod: Pod, place: Place, now: float) -> Step:
-        """What becomes of a pod; of one that takes long, found out beside the loop."""
+        """Sync a pod, in a worker thread if the pod is large."""
         if not takes_long(pod):
             return step(pod, place, now)
         async with self._beside:
             return await offload_if(True, step, pod, place, now)
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a node does not take a pod that is new to it."""
+        """Return True if the node rejects a pod that is new to it, after writing the rejected pod's status."""
         known = self._node_objects.get("", node.name)
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
@@ -314,7 +316,7 @@ class Kubelets:
         return True
 
     async def _relieve(self) -> None:
-        """Has nodes under pressure be rid of their pods, one after the other."""
+        """Evict pods from nodes under pressure, one pod of each node at a time."""
         containers = self._servers.containers
         while True:
             await self._pressed.wait()
@@ -331,7 +333,7 @@ class Kubelets:
             await asyncio.sleep(EVERY)
 
     async def _ran(self, pod: Pod, memory: Mapping[str, Memory], now: float) -> dict[tuple[str, str], Ran]:
-        """Runs the commands of probes and hooks that fall due."""
+        """Run the commands of probes and hooks that are due."""
         containers = self._servers.containers
         return {
             (each.status.name, each.kind): await ran(self._client, containers, pod, each)
@@ -341,8 +343,10 @@ class Kubelets:
     async def _shared(
         self, node: SimulatedNode, pod: Pod, memory: Mapping[str, Memory], now: float
     ) -> PodContents | None:
-        """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
-        Raises Unreachable."""
+        """Return the files that a pod's containers share, with the due steps of commands run; None if it shares none.
+
+        Evicts the pod if the files exceed the size limit of a volume. Raises Unreachable.
+        """
         containers = self._servers.containers
         found = None if is_terminal(pod) or self._is_gone(pod) else containers.contents.of(pod)
         if found is None:
@@ -362,7 +366,7 @@ class Kubelets:
         return current is None or current.metadata.uid != pod.metadata.uid
 
     def _volume_is_full(self, loop: asyncio.AbstractEventLoop, pod: Pod, volume: str) -> None:
-        """Called beside the loop too, where a pod is looked at there."""
+        """Record an event. Called in worker threads, too, where large pods are synced."""
         loop.call_soon_threadsafe(self._tell_of_full_volume, pod, volume)
 
     def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
@@ -372,14 +376,14 @@ class Kubelets:
             self._tell(node, pod, [Happened("Warning", "VolumeFull", text)])
 
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a pod has the volumes of its claims."""
+        """Return True if the volumes of a pod's claims are attached and ready."""
         if not uses_claims(pod) or is_terminal(pod):
             return True
         resized = await self._volumes.mounted(pod, node.name)
         for name in resized or ():
             text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}" {node.name}'
             self._tell(node, pod, [Happened("Normal", "FileSystemResizeSuccessful", text)])
-        return resized is not None or bool(pod.status.pod_ip)  # one that has started goes on
+        return resized is not None or bool(pod.status.pod_ip)  # a pod that has started goes on
 
     async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
         if self._volumes.has(key):
@@ -411,7 +415,9 @@ class Kubelets:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
 
     def _tell_of_refusal(self, pod: Pod) -> None:
-        """Tell once that a pod was asked as a webhook or an API, and what can be done."""
+        """Record once per pod that it refused a request as a webhook or aggregated API server, and the way to allow
+        them.
+        """
         node = self._nodes.get(pod.spec.node_name)
         if node is not None and self._servers.containers.is_first_refusal(pod):
             self._tell(
@@ -450,7 +456,7 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
 
 
 def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """A patch of what has changed; of conditions those that have, and those that are gone."""
+    """Return a patch with the changed fields of a status. Of conditions, it has the changed ones and deletions."""
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
     if "conditions" in patch:
@@ -458,7 +464,7 @@ def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
         there = {each["type"]: each for each in after.get("conditions") or ()}
         patch["conditions"] = [
             *(
-                {**dict.fromkeys(known.get(type_, {})), **each}  # what it says no more is taken away
+                {**dict.fromkeys(known.get(type_, {})), **each}  # null removes a member that is gone
                 for type_, each in there.items()
                 if each != known.get(type_)
             ),

@@ -1,7 +1,7 @@
-"""Volumes that are filled from ConfigMaps and Secrets: a pod waits until all that it names is there.
+"""Set-up of volumes from ConfigMaps and Secrets: a pod waits until all of them that it names exist.
 
-Each volume is tried again after a wait that is doubled each time (pkg/volume/util/operationexecutor,
-pkg/util/goroutinemap/exponentialbackoff); it counts as filled as soon as it can be.
+Each volume is retried with a back-off that doubles (pkg/volume/util/operationexecutor,
+pkg/util/goroutinemap/exponentialbackoff).
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from steersman.nodes.references import Find, missing_in
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(0.5, 122.0)
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 
 class Tried(NamedTuple):
-    """When a volume was tried in vain last, in seconds since 1970, and how often in vain before."""
+    """Last failed attempt for a volume, in seconds since 1970, and the number of failures before it."""
 
     at: float
     failures: int
 
     @property
     def next(self) -> float:
-        """When it is tried again."""
+        """Time of the next attempt."""
         return self.at + _BACKOFF.wait(self.failures)
 
 
 class Mounting(NamedTuple):
-    """What came of a try."""
+    """Result of an attempt to set up the volumes of a pod."""
 
     tried: dict[str, Tried]
-    """Volumes that cannot be filled, by name."""
+    """Failed attempts by volume name."""
     happened: tuple[Happened, ...]
     again: float | None
-    """When there is to be another."""
+    """Time of the next attempt."""
 
 
 def mount(pod: Pod, before: Mapping[str, Tried], find: Find, now: float) -> Mounting:
-    """Tries the volumes of a pod."""
+    """Try to set up the volumes of a pod. `before` are failed attempts so far, by volume name."""
     tried: dict[str, Tried] = {}
     happened: list[Happened] = []
     for volume in pod.spec.volumes:

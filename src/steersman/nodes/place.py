@@ -1,7 +1,7 @@
-"""What a look at a pod is given and what it tells: where the pod runs, what its kubelet remembers, what has happened.
+"""Input and results of one sync of a pod: its node, the kubelet's records, the events.
 
-What a kubelet remembers (`Memory`) is what a real one knows of containers by itself and begins anew after a restart:
-how often a probe has failed in a row, since when it tries something. Times are seconds since 1970.
+The kubelet's record of a container (`Memory`) is what a real kubelet knows beyond the status and loses at a restart,
+such as the failures of a probe in a row. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -26,45 +26,46 @@ PRE_STOP: Final = "PreStop"
 
 
 class Ended(NamedTuple):
-    """A container has ended by itself, before it was due."""
+    """End of a container from inside, such as by `kill`, before its behaviour makes it end."""
 
     container_id: str
     exit_code: int
     at: float
     """Seconds since 1970."""
     reason: str = ""
-    """Where it is not said by the exit code."""
+    """Reason in the status; empty if the exit code implies it."""
 
 
 class Ran(NamedTuple):
-    """What came of a command that a kubelet has run in a container for a purpose of its own."""
+    """Result of a command that a kubelet has run in a container for a probe or hook."""
 
     container_id: str
     number: int
-    """Of the look that a probe takes, 0 for hooks."""
+    """Number of the probe's attempt; 0 for hooks."""
     seconds: float
-    """How long it takes."""
+    """Simulated duration."""
     exit_code: int
     output: str = ""
-    """What it has printed, and of that (`errors`) what was no output."""
+    """Printed text, of both streams; `errors` has the part that went to stderr."""
     errors: str = ""
 
 
 class Ticks(NamedTuple):
-    """A probe of a running container: how often it has been looked at, and what for the last results were."""
+    """State of a probe in one run of a container: attempts so far, and their results."""
 
     container_id: str
     number: int
-    """Of the last look; the first is 0."""
+    """Number of the last attempt; the first is 0."""
     good: bool
-    """What counts: the last result that came as often as its threshold asks for."""
+    """Effective result: the last one that came as often in a row as its threshold asks for."""
     last: bool
+    """Result of the last attempt."""
     run: int
-    """How often the last result came in a row."""
+    """Attempts in a row with the last result."""
 
 
 class Begun(NamedTuple):
-    """A container that was created and counts as waiting until its hook has come to its end."""
+    """A container that is created and counts as waiting until its postStart hook has ended."""
 
     container_id: str
     at: float
@@ -72,38 +73,40 @@ class Begun(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A running container is told to end."""
+    """Termination of a running container that is under way."""
 
     container_id: str
     at: float
     grace: float
-    """Seconds until it is killed."""
+    """Grace period in seconds."""
     by_probe: bool = False
     hook: Ran | None = None
+    """Result of the preStop hook; None before it was run."""
     hook_told: bool = False
-    """Whether a hook that failed was told of."""
+    """True once the failure of the hook was recorded as an event."""
 
 
 class Memory(Struct, frozen=True):
-    """Of one container."""
+    """The kubelet's record of one container, beyond its status."""
 
     pulls: Pulls | None = None
-    """How often its image was tried in vain."""
+    """Failed attempts to pull its image."""
     pulling_since: float | None = None
+    """Start of the pull that is under way."""
     tried_at: float | None = None
-    """When its start failed for something that is looked at again after a while."""
+    """Time of the last start that failed in a way that is retried."""
     begun: Begun | None = None
     stop: Stop | None = None
     ticks: Mapping[str, Ticks] = field(default_factory=dict)
-    """By the kind of probe."""
+    """States of probes, by kind."""
     began: float | None = None
-    """The moment of its last start, of which its status has the second."""
+    """Exact time of the last start, of which the status has whole seconds."""
     ended: float | None = None
-    """The moment of its last end."""
+    """Exact time of the last termination."""
 
     @property
     def is_active(self) -> bool:
-        """Return True if something is under way that is remembered here."""
+        """Return True if a start, a termination, a pull or probes of the container are under way."""
         return replace(self, began=None, ended=None) != NOTHING
 
 
@@ -111,7 +114,9 @@ NOTHING: Final = Memory()
 
 
 def moment_of(second: str | None, known: float | None) -> float:
-    """Return the moment of a time in a status: `known` if that is in the same second, the second's beginning else."""
+    """Return the exact moment of a time in a status: `known` if it is in that second, otherwise the start of the
+    second.
+    """
     whole = float(times.unix(second or times.now()))
     return known if known is not None and whole <= known < whole + 1 else whole
 
@@ -121,86 +126,87 @@ def _is_configured(_: AnyContainer) -> str:
 
 
 class Place(Struct, frozen=True):
-    """Where a pod runs."""
+    """Node, addresses and kubelet state that a sync of one pod depends on."""
 
     host_ips: Sequence[str]
     pod_ips: Sequence[str]
     mounted: bool = True
-    """Whether the pod's volumes are there; it starts nothing before."""
+    """True if the pod's volumes are ready; no container starts before."""
     ended: Mapping[str, Ended] = field(default_factory=dict)
-    """Containers that have ended from inside, by name."""
+    """Ends of containers from inside, by container name."""
     memory: Mapping[str, Memory] = field(default_factory=dict)
-    """Of containers, by name."""
+    """The kubelet's records of containers, by container name."""
     start_delay: float = 0.0
     """Seconds from the pod's start until its containers begin."""
     room: Room | None = None
-    """What the node has; None for enough of everything."""
+    """Capacity of the node; None for unlimited."""
     missing_images: Sequence[str] = ()
-    """Patterns of the full names of images that nobody has."""
+    """Patterns of full names of images that no registry has."""
     images: Collection[str] = ()
-    """The full names of images that the node has already."""
+    """Full names of images that are on the node."""
     evicted: str = ""
-    """Why the pod has to go, as its node says it."""
+    """Reason for which the node evicts the pod; empty if it does not."""
     made: Mapping[str, str] = field(default_factory=dict)
-    """Containers that do something to the API and end, with what went wrong, by name; "" for nothing."""
+    """Errors of containers whose work in the API the kubelet has done for them, by name; "" for success."""
     unknown_programs: Unknown | None = None
-    """Fate of programs that are not simulated; None for the one that suits each container."""
+    """Treatment of programs that are not simulated; None for the default of each container."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured
-    """Why a container cannot be made as its pod wants it, "" if it can."""
+    """Returns the error in a container's configuration; "" for none."""
     shared: SharedFiles | None = None
-    """Files that containers share; None where there are none."""
+    """Files in volumes that containers share; None if there are none."""
     ran: Mapping[tuple[str, str], Ran] = field(default_factory=dict)
-    """Commands of probes and hooks that were run for this look, by container and kind."""
+    """Results of commands that were run for this sync, by container name and kind of probe or hook."""
 
 
 class Start(NamedTuple):
-    """What a container has found when it began."""
+    """Snapshot of the shared files and the variables that a container had at its start."""
 
     name: str
-    """Of the container."""
+    """Name of the container."""
     files: Mapping[str, bytes]
-    """In volumes that it shares with others, by absolute path."""
+    """Files in volumes that it shares with other containers, by absolute path."""
     variables: Mapping[str, str]
-    """Those that are in files."""
+    """Environment variables that are read from files (`fileKeyRef`)."""
     size: int = 0
-    """Bytes of the files, with their names."""
+    """Bytes of the files with their names."""
 
 
 class Progress(NamedTuple):
-    """How far the command of a container has come."""
+    """Progress of a followed command of a container."""
 
     next: float | None
-    """When it goes on; None where that is not known, or at its end."""
+    """Time of its next step; None at its end, or if it is not known."""
     ended: float | None
+    """Time of its end; None if it has not ended."""
     exit_code: int | None
 
 
 class SharedFiles(Protocol):
-    """Files of a pod that its containers share."""
+    """Files in volumes that the containers of one pod share."""
 
     def start_of(self, container: AnyContainer, container_id: str) -> Start:
-        """Return what a running container found when it began."""
+        """Return the snapshot from the start of a running container."""
         ...
 
     def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
-        """Have a container begin."""
+        """Take the snapshot of a container that starts at the time `at`, and follow its command if it changes files."""
         ...
 
     def progress(self, container_id: str, now: float) -> Progress | None:
-        """Return how far a command has come by now; None for one that is not followed."""
+        """Return the progress of a command at `now`; None if the command is not followed."""
         ...
 
     def has_ended(self, container_id: str, at: float) -> None:
-        """Have a container do what it does before its end, and nothing more."""
+        """Run the command of a container up to its end at the time `at`, and no further."""
         ...
 
     def wrong_with(self, container: AnyContainer) -> str:
-        """Return why the variables of a container cannot be made of files; "" if they can."""
+        """Return the error in a container's variables that are read from files; "" for none."""
         ...
 
 
 class Happened(NamedTuple):
-    """An event about a container of the pod, or about the pod (no field path)."""
+    """Event about a container of the pod, or about the pod if it has no field path."""
 
     type: str
     reason: str

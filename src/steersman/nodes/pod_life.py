@@ -1,6 +1,6 @@
-"""The life of a pod on a simulated node: from what its status says, to what it says next, and when to look again.
+"""Life cycle of a pod on a simulated node: from its status to its next status and the time of the next sync.
 
-Hardly anything is remembered beside the status, so a node goes on after a restart as a kubelet does (pkg/kubelet
+Nearly all state is in the pod's status, so a node goes on after a restart as a kubelet does (pkg/kubelet
 `kubelet_pods.go`, `kuberuntime`). Times are seconds since 1970.
 """
 
@@ -35,31 +35,32 @@ from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import resize, tell_of_whole
 
 _RETRY: Final = 12.0
-"""Seconds after which a sandbox that cannot be made is tried again."""
+"""Seconds after which the creation of a sandbox that failed is tried again."""
 
 _FEW_CONTAINERS: Final = 5
+"""Containers of a pod that is synced on the event loop."""
 _FEW: Final = 500
-"""Variables, words of commands or annotations, each of which is looked at a few times."""
+"""Annotations of a pod that is synced on the event loop, and variables and words of commands of its containers."""
 
 
 class Step(Struct):
-    """What became of a pod."""
+    """Result of one sync of a pod."""
 
     status: PodStatus
     changed: bool
     again: float | None
-    """When to look again, if nothing else happens before."""
+    """Time of the next sync, if nothing else causes an earlier one."""
     over: bool
-    """Whether it was to be deleted, and nothing of it runs any more."""
+    """True if the pod is being deleted and nothing of it runs any more."""
     happened: list[Happened] = field(default_factory=list)
     memory: dict[str, Memory] = field(default_factory=dict)
-    """What is to be remembered of its containers, by name."""
+    """The kubelet's records of containers, by container name."""
     pulled: list[str] = field(default_factory=list)
-    """Full names of images that the node has by now."""
+    """Full names of images that the sync has made present on the node."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether it runs as it should, and nothing becomes of it by itself."""
+        """True if all containers run and nothing changes without an outside cause."""
         statuses = all_statuses(self.status)
         return (
             self.again is None
@@ -71,7 +72,9 @@ class Step(Struct):
 
 
 def takes_long(pod: Pod) -> bool:
-    """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
+    """Return True if a sync of a pod may take more than a few milliseconds, as each command may have to be
+    rehearsed.
+    """
     containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
     return (
         len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
@@ -81,7 +84,7 @@ def takes_long(pod: Pod) -> bool:
 
 
 def step(pod: Pod, place: Place, now: float) -> Step:
-    """What a pod that is bound to a node becomes at this time."""
+    """Return the result of a sync, at the time `now`, of a pod that is bound to a node."""
     deleting = pod.metadata.deletion_timestamp is not None
     if is_terminal(pod):
         return Step(pod.status, changed=False, again=None, over=deleting)
@@ -89,7 +92,7 @@ def step(pod: Pod, place: Place, now: float) -> Step:
 
 
 class _Life:
-    """One look at a pod."""
+    """One sync of a pod that is not terminal."""
 
     def __init__(self, pod: Pod, place: Place, now: float, *, deleting: bool) -> None:
         self._pod = pod
@@ -168,7 +171,7 @@ class _Life:
     # Containers
 
     def _advance_init_containers(self, stopping: bool) -> bool:
-        """Runs them one after the other; whether all have done what they should."""
+        """Advance the init containers one after the other. Return True if the other containers may start."""
         statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
         begun = not all(map(never_started, self._status.container_statuses))
@@ -187,7 +190,7 @@ class _Life:
                 terminated = status.state.terminated
                 status.ready = terminated is not None and terminated.exit_code == 0
                 initialized = initialized and status.ready
-        return initialized or begun  # sidecars that start again are not waited for
+        return initialized or begun  # restarting sidecars do not hold up the other containers
 
     def _advance_containers(self, initialized: bool, stopping: bool) -> None:
         containers = self._pod.spec.containers or []
@@ -212,7 +215,7 @@ class _Life:
             status.started, status.ready = None, False
 
     def _resize(self) -> None:
-        """Gives containers what they ask for by now, if that has changed."""
+        """Apply changed resources of containers."""
         done = resize(self._pod, self._status, self._place.room, time_of(self._now))
         if done.event is not None:
             self._look.happened.append(Happened(*done.event))
@@ -226,10 +229,10 @@ class _Life:
                 if container.name in done.restart:
                     life.renew(ContainerLook(self._look, container, status, f"{where}{{{container.name}}}"))
 
-    # The whole
+    # The whole pod
 
     def _main_containers_are_over(self) -> bool:
-        """Whether the containers beside which sidecars run have ended for good."""
+        """Return True if the main containers, beside which sidecars run, have ended for good."""
         statuses = self._status.container_statuses
         pairs = zip(self._pod.spec.containers or [], statuses, strict=True)
         return bool(statuses) and all(
@@ -255,10 +258,10 @@ class _Life:
                 self._has_ended(status.container_id)
 
     def _has_ended(self, container_id: str) -> None:
-        """Follows the command of a container no more that is ended without being told."""
+        """Stop following the command of a container that ends without a termination."""
         if self._place.shared is not None:
             self._place.shared.has_ended(container_id, self._now)
 
     def _all_are_over(self) -> bool:
-        """Whether nothing runs."""
+        """Return True if no container runs."""
         return all(status.state.running is None for status in all_statuses(self._status))

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets that pods name, and what a kubelet says where one or a key of it is not there.
+"""ConfigMaps and Secrets that pods reference, and the kubelet's errors where an object or a key is missing.
 
 Follows pkg/kubelet `kubelet_pods.go` (makeEnvironmentVariables) and pkg/volume `configmap`, `secret`, `projected`.
 """
@@ -16,25 +16,25 @@ SECRET: Final = "Secret"
 
 
 class Source(NamedTuple):
-    """A ConfigMap or a Secret of the pod's namespace."""
+    """Identity of a ConfigMap or a Secret in the pod's namespace."""
 
     kind: str
     name: str
 
 
 class Keys(NamedTuple):
-    """Those of one: all, and those that variables may have."""
+    """Keys of a ConfigMap or Secret: all of them, and those that variables may use (not `binaryData`)."""
 
     all: frozenset[str]
     plain: frozenset[str]
 
 
 Find = Callable[[Source], Keys | None]
-"""The keys of one, None if it is not there."""
+"""Returns the keys of a ConfigMap or Secret; None if it does not exist."""
 
 
 class _Reference(NamedTuple):
-    """What a pod wants of one; `keys` none for all that there are."""
+    """Reference of a pod to a ConfigMap or Secret. Empty `keys` means all keys."""
 
     source: Source
     keys: tuple[str, ...]
@@ -42,7 +42,7 @@ class _Reference(NamedTuple):
 
 
 def sources_of(pod: Pod) -> Iterator[Source]:
-    """All that a pod names, some more than once."""
+    """Yield the ConfigMaps and Secrets that a pod references, some more than once."""
     yield from (Source(SECRET, each.name) for each in pod.spec.image_pull_secrets if each.name)
     for container in all_containers(pod.spec):
         for reference in _of_variables(container):
@@ -53,14 +53,15 @@ def sources_of(pod: Pod) -> Iterator[Source]:
 
 
 def missing_pull_secrets(pod: Pod, find: Find) -> list[str]:
-    """Return the names of Secrets for pulling images that are not there."""
+    """Return the names of missing image pull Secrets."""
     names = [each.name for each in pod.spec.image_pull_secrets if each.name]
     return [name for name in names if find(Source(SECRET, name)) is None]
 
 
 def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
-    """Return the ConfigMaps and Secrets that are not there and without which a pod does not start, with the keys that
-    it names."""
+    """Return the missing ConfigMaps and Secrets without which a pod does not start, with the keys that it
+    references.
+    """
     wanted = [each for volume in pod.spec.volumes for each in _of_volume(volume)]
     wanted += [each for container in all_containers(pod.spec) for each in _of_variables(container)]
     found: dict[Source, set[str]] = {}
@@ -71,7 +72,7 @@ def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
 
 
 def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
-    """Why the variables of a container cannot be made; "" if they can."""
+    """Return the error in a container's variables; "" if all references are found."""
     for reference in _of_variables(container):
         source = reference.source
         keys = find(source)
@@ -86,7 +87,7 @@ def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
 
 
 def missing_in(volume: Volume, find: Find) -> str:
-    """Why a volume cannot be filled; "" if it can."""
+    """Return the error of a volume; "" if all references are found."""
     errors: list[str] = []
     for reference in _of_volume(volume):
         error = _wrong(reference, find(reference.source))
@@ -115,7 +116,7 @@ def _not_found(source: Source) -> str:
 
 
 def _of_variables(container: AnyContainer) -> Iterator[_Reference]:
-    """In the order in which a kubelet looks for them."""
+    """Yield the references of a container's variables, in the order in which a kubelet resolves them."""
     for each in container.env_from:
         if (of_map := each.config_map_ref) is not None:
             yield _Reference(Source(CONFIG_MAP, of_map.name), (), bool(of_map.optional))

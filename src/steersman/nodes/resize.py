@@ -1,7 +1,7 @@
-"""Containers that are given more or less while they run (in-place pod resize).
+"""In-place resize: other resources for running containers.
 
-Follows pkg/kubelet `allocation` and `kuberuntime` (computePodResizeAction) and the events of pkg/kubelet/events. What
-was asked for is either given (`PodResizeInProgress`, until it is in effect) or put off (`PodResizePending`).
+Follows pkg/kubelet `allocation` and `kuberuntime` (computePodResizeAction), and the events of pkg/kubelet/events. A
+resize is either allocated (`PodResizeInProgress` until it is in effect) or deferred (`PodResizePending`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from steersman.nodes.pod_level import allocated_of, differs, limits_in, resource
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
 _CHECKED: Final = (("cpu", 10**6), ("memory", 10**9))
-"""What a node may have too little of, and of how many billionths its messages count."""
+"""Resources that a node may lack, and the billionths that make one unit of them in messages."""
 _AGAIN: Final = 30.0
-"""Seconds after which what was put off is looked at again."""
+"""Seconds after which a deferred resize is tried again."""
 
 
 class Room(Struct, frozen=True):
-    """What a node has for its pods, and who the others are."""
+    """Resources of a node, and the other pods on it."""
 
     allocatable: Mapping[str, str]
     others: Callable[[], Iterable[Pod]]
 
 
 class Resized(NamedTuple):
-    """What has become of a resize: an event about the pod (type, reason, message), containers that have to start anew,
-    and after how many seconds it has to be looked at again."""
+    """Result of one step of a resize: an event (type, reason, message), the names of containers to restart, and the
+    seconds until the next step.
+    """
 
     event: tuple[str, str, str] | None = None
     restart: frozenset[str] = frozenset()
@@ -44,8 +45,10 @@ class Resized(NamedTuple):
 
 
 def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
-    """Brings a resize one step on, in the status. Nothing is done while neither the pod nor a container asks for
-    anything else."""
+    """Advance a resize by one step, in `status`. `room` is the capacity of the node, None for unlimited.
+
+    Does nothing while the pod and its containers have what they ask for.
+    """
     changed = _changed(pod, status)
     conditions = {each.type: each for each in status.conditions}
     if not changed and not differs(pod, status):
@@ -84,7 +87,7 @@ def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, Co
 
 
 def tell_of_whole(pod: Pod, status: PodStatus) -> None:
-    """Has the status tell what the pod as a whole has, unless something else is asked for that it is not given yet."""
+    """Put the resources of the pod as a whole into `status`, unless a resize is pending or in progress."""
     before = pod.status
     if (
         before.resources is not None
@@ -97,7 +100,7 @@ def tell_of_whole(pod: Pod, status: PodStatus) -> None:
 
 
 def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStatus]]:
-    """The running containers that ask for something else than they have."""
+    """Return the running containers whose resources differ from the spec."""
     found = []
     for container, each in _running(pod, status):
         has, wants = each.resources or ResourceRequirements(), container.resources
@@ -107,7 +110,7 @@ def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStat
 
 
 def _running(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, ContainerStatus]]:
-    """The containers that run and may be given something else."""
+    """Yield the running containers that can be resized."""
     known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
     for container in (*pod.spec.init_containers, *(pod.spec.containers or ())):
         each = known.get(container.name)
@@ -120,7 +123,7 @@ def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: ContainerStatus) -> bool:
-    """Whether one of what is changed cannot be changed while it runs, by the container's resize policy."""
+    """Return True if the container's resize policy wants a restart for a resource that changes."""
     has, wants = one.resources or ResourceRequirements(), container.resources
     pairs = ((has.requests, wants.requests), (limits_in(status.resources, has), limits_in(pod.spec.resources, wants)))
     if pod.spec.resources is None:
@@ -136,7 +139,7 @@ def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: Conta
 
 
 def _lacking(pod: Pod, room: Room) -> str | None:
-    """What the node says if it has too little of something."""
+    """Return the node's message if it lacks a resource for the pod; None if it does not."""
     wants = requests_of_spec(pod.spec)
     others = [pod_requests(each) for each in room.others() if each.metadata.uid != pod.metadata.uid]
     for name, unit in _CHECKED:

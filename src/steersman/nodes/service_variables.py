@@ -1,4 +1,4 @@
-"""The variables by which containers find Services (pkg/kubelet/envvars)."""
+"""Environment variables that tell containers the addresses of Services (pkg/kubelet/envvars)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VARIABLE: Final = str.maketrans(f"{string.ascii_lowercase}-", f"{string.ascii_u
 
 
 def service_variables(services: Iterable[Service]) -> dict[str, str]:
-    """`NAME_SERVICE_HOST` and its like, for Services that have an address."""
+    """Return the variables `NAME_SERVICE_HOST` and so on, for Services that have a cluster IP."""
     found: dict[str, str] = {}
     for service in services:
         address, ports = service.spec.cluster_ip, service.spec.ports

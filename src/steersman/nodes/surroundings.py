@@ -1,7 +1,7 @@
-"""What a simulated container finds around it, as a kubelet gives it: variables and the files of its volumes.
+"""Environment of a simulated container, as a kubelet sets it up: its variables and the files of its volumes.
 
 Follows pkg/kubelet `kubelet_pods.go` (makeEnvironmentVariables), `envvars`, and the volume plugins of ConfigMaps,
-Secrets, the downward API and projections. ConfigMaps and Secrets are asked for when a command wants them.
+Secrets, the downward API and projections. ConfigMaps and Secrets are read when a command needs them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NANOS: Final = 10**9
 
 
 def identity_of(pod: Pod, container: AnyContainer) -> Identity:
-    """As whom the container runs: root, unless the container or its pod says something else."""
+    """Return the user and groups that a container runs as: root, unless the container or its pod says otherwise."""
     shared, own = pod.spec.security_context, container.security_context
     if shared is None and own is None:
         return Identity()
@@ -69,7 +69,7 @@ def identity_of(pod: Pod, container: AnyContainer) -> Identity:
 
 
 def breaks_non_root(pod: Pod, container: AnyContainer) -> bool:
-    """Return True if a container is to run as root that must not. The user of its image is not known."""
+    """Return True if a container must not run as root and is configured to. The user of its image is not known."""
     found: dict[str, object] = {}
     for each in (pod.spec.security_context, container.security_context):
         if each is not None:
@@ -79,15 +79,17 @@ def breaks_non_root(pod: Pod, container: AnyContainer) -> bool:
 
 
 def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
-    """Return as whom a container runs, as its status tells it: its groups with its own."""
+    """Return the user for a container's status, with its own group among the supplemental groups."""
     who = identity_of(pod, container)
     groups = sorted({who.group, *who.groups})
     return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
 
 
 def plain_variables(pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})) -> Variables:
-    """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
-    ArgumentsTooLong."""
+    """Return the variables of a container whose values need no read of another object.
+
+    Those are variables with literal values, fields of the pod, and `of_files` (`fileKeyRef`). Raises ArgumentsTooLong.
+    """
     found = Variables(_usual_variables(pod))
     for each in container.env:
         source = each.value_from
@@ -103,19 +105,21 @@ def plain_variables(pod: Pod, container: AnyContainer, of_files: Mapping[str, st
 
 
 def is_agnhost(container: AnyContainer) -> bool:
-    """Whether a container runs agnhost, by its image or its command."""
+    """Return True if a container runs agnhost, by its image or its command."""
     return bool(_AGNHOST.search((container.command[0] if container.command else container.image)[:MOST_IMAGE]))
 
 
 def unexpanded_command_of(container: AnyContainer) -> list[str]:
-    """The command with what it is given, as far as the pod says it and not the image; that of agnhost is known."""
+    """Return the command and arguments in the pod; the image's own command is known for agnhost only."""
     if not container.command and is_agnhost(container):
         return ["/agnhost", *container.args]
     return [*container.command, *container.args]
 
 
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
-    """The same, with variables in the place of references to them; as it is where it would be too long to be run."""
+    """Return the command with its references to variables expanded; unexpanded if the result would be too
+    long to run.
+    """
     words = unexpanded_command_of(container)
     try:
         return expanded_words(words, variables)
@@ -124,7 +128,7 @@ def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[st
 
 
 def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    """Return the words of a command with variables in the place of references to them. Raises ArgumentsTooLong."""
+    """Return the words of a command with references to variables expanded. Raises ArgumentsTooLong."""
     room, found = Room(), []
     for each in words:
         word = expanded(each, variables)
@@ -134,7 +138,7 @@ def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[s
 
 
 def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
-    """A field of the pod as the downward API gives it; "" for others."""
+    """Return the value of a pod's field in the downward API; "" for an unsupported field."""
     path, metadata, status = reference.field_path, pod.metadata, pod.status
     if (keyed := _KEYED.fullmatch(path)) is not None:
         values = metadata.labels if keyed[1] == "labels" else metadata.annotations
@@ -161,8 +165,10 @@ def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
 def resource_of(
     pod: Pod, container: AnyContainer, reference: ResourceFieldSelector, allocatable: Mapping[str, str]
 ) -> str:
-    """What a container may use or asks for, in units of the divisor, rounded up. One without a limit may use what its
-    pod as a whole may, or what its node has to give."""
+    """Return a container's request or limit in units of the divisor, rounded up.
+
+    A missing limit is that of the pod as a whole, or the node's `allocatable`.
+    """
     if reference.container_name:
         named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
         container = named[0] if named else container
@@ -187,11 +193,13 @@ async def surroundings(
     of_files: Mapping[str, str] = MappingProxyType({}),
     tokens: bool = True,
 ) -> World:
-    """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
-    give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
-    Unreachable."""
+    """Return the environment of a container. Objects that are missing or may not be read are left out.
+
+    `allocatable` are the resources of its node, `of_files` the variables that come from files. Without `tokens`, the
+    files with service account tokens are left out. Raises Unreachable.
+    """
     reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
-    world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.moment)
+    world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.unix_now)
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
         status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
@@ -211,7 +219,7 @@ async def surroundings(
 async def variables_of(
     client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables of a container, but for those that are in files. Raises StatusError, Unreachable."""
+    """Return the variables of a container, without those that come from files. Raises StatusError, Unreachable."""
     reader = _Reader(client, pod, container, allocatable, {}, tokens=False)
     return {**_usual_variables(pod), **await reader.variables()}
 
@@ -229,7 +237,7 @@ def _usual_files(pod: Pod) -> dict[str, bytes]:
 
 
 class _Reader:
-    """Reads for one container; each ConfigMap and Secret once."""
+    """Reads for one container; each ConfigMap and Secret is read once."""
 
     def __init__(
         self,
@@ -249,7 +257,7 @@ class _Reader:
         self._container = container
         self._known: dict[tuple[str, str], dict[str, bytes]] = {}
         self._fields: dict[str, bytes] = {}
-        """What fields of the pod say, by their paths: a hundred files of one share it."""
+        """Values of the pod's fields by field path, shared by all files that show the field."""
 
     async def _config_map(self, name: str) -> dict[str, bytes]:
         async def read() -> dict[str, bytes]:
@@ -277,7 +285,7 @@ class _Reader:
     # Variables
 
     async def _services(self) -> list[Service]:
-        """That of the API server, and those of the pod's namespace unless it wants none."""
+        """Return the Service of the API server, and those of the pod's namespace unless it disables service links."""
         namespace = self._pod.metadata.namespace
         services: list[Service] = []
         if self._pod.spec.enable_service_links is not False:
@@ -286,7 +294,9 @@ class _Reader:
         return services if found is None else [*services, found]
 
     async def variables(self) -> dict[str, str]:
-        """Those of Services, of `envFrom`, then those of `env`; as many as a process may have."""
+        """Return the variables from Services, then `envFrom`, then `env`; those beyond a process's bounds
+        are left out.
+        """
         found = Variables({})
         with contextlib.suppress(ArgumentsTooLong):
             await self._put_variables(found)
@@ -327,7 +337,7 @@ class _Reader:
     # Files
 
     async def files(self) -> dict[str, bytes]:
-        """Those of the volumes that the container has."""
+        """Return the files of the container's volumes by absolute path."""
         volumes = {each.name: each for each in self._pod.spec.volumes}
         found: dict[str, bytes] = {}
         for mount in self._container.volume_mounts:
@@ -412,7 +422,7 @@ class _Reader:
 
 
 def _chosen(contents: dict[str, bytes], items: list[KeyToPath]) -> dict[str, bytes]:
-    """The keys that are asked for, on their paths; all if none is."""
+    """Return the selected keys by their paths; all keys if `items` is empty."""
     if not items:
         return contents
     return {each.path: contents[each.key] for each in items if each.key in contents}

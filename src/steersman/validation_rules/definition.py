@@ -13,7 +13,7 @@ from steersman.cel.names import escape
 from steersman.cel.sizes import added, multiplied
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, internal, invalid
-from steersman.schema import Node, RulePlace
+from steersman.schema import Node, SchemaPosition
 from steersman.schema.compiling import compile_node
 from steersman.schema.internal_form import rule_form
 from steersman.schema.nodes import EMBEDDED
@@ -79,7 +79,7 @@ class DefinitionRules:
         self._total: Final = _TotalCost()
         self._budget = BUDGET
 
-    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+    def default_errors(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
         """Return the errors of the rules for a default value, both with an equal old value and without an old value."""
         rules = Rules(node, is_resource=is_root)
         if rules.is_empty or self._budget < 0:
@@ -92,7 +92,7 @@ class DefinitionRules:
         self._budget = left
         return errors
 
-    def declared(self, place: RulePlace) -> Iterator[FieldError]:
+    def rule_errors(self, place: SchemaPosition) -> Iterator[FieldError]:
         """Yield the errors of the rules of a node."""
         facts = self._facts_of(place)
         path = place.path / "x-kubernetes-validations"
@@ -103,7 +103,7 @@ class DefinitionRules:
         for index, compiled in enumerate(self._compiler.compile(rules, RuleScope(facts.sized, facts.name))):
             yield from self._errors(compiled, facts, place, path[index])
 
-    def total(self, path: Path) -> Iterator[FieldError]:
+    def total_errors(self, path: Path) -> Iterator[FieldError]:
         """Yield the errors of all rules together."""
         if self._total.cost <= SCHEMA_LIMIT:
             return
@@ -113,7 +113,9 @@ class DefinitionRules:
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         yield forbidden(path, _too_expensive(name, self._total.cost, SCHEMA_LIMIT))
 
-    def _errors(self, compiled: CompiledRule, facts: _NodeFacts, place: RulePlace, path: Path) -> Iterator[FieldError]:
+    def _errors(
+        self, compiled: CompiledRule, facts: _NodeFacts, place: SchemaPosition, path: Path
+    ) -> Iterator[FieldError]:
         assert facts.sized is not None
         count = facts.sized.most_in_a_request if facts.cardinality is None else facts.cardinality
         yield from self._costs("estimated rule cost", _product(compiled.cost, count), path / "rule")
@@ -141,14 +143,14 @@ class DefinitionRules:
 
     # Facts about nodes
 
-    def _facts_of(self, place: RulePlace) -> _NodeFacts:
+    def _facts_of(self, place: SchemaPosition) -> _NodeFacts:
         key = id(place.schema)
         found = self._facts.get(key)
         if found is None:
             found = self._facts[key] = self._determine(place)
         return found
 
-    def _determine(self, place: RulePlace) -> _NodeFacts:
+    def _determine(self, place: SchemaPosition) -> _NodeFacts:
         """Determine the facts about a node, after those of the nodes above: a type unknown there is unknown here."""
         above = None if place.parent is None else self._facts_of(place.parent)
         if above is None:

@@ -26,7 +26,7 @@ from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
 from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Rule, RuleCompiler, RuleScope
 from steersman.validation_rules.declarations import Declarations
 from steersman.validation_rules.values import value_of
-from steersman.work.letting_go import let_go
+from steersman.work.freeing import free_in_thread
 from steersman.work.threads import give_way
 
 BUDGET: Final = 10_000_000
@@ -89,7 +89,7 @@ class Rules:
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
-        let_go(self._compiled, self._declarations, self._root)
+        free_in_thread(self._compiled, self._declarations, self._root)
 
     @property
     def is_empty(self) -> bool:
@@ -146,7 +146,7 @@ class Rules:
             for below, its_name in _children_with_rules(node, name):
                 if self.is_visible(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
-        let_go(self._declarations)
+        free_in_thread(self._declarations)
         self._declarations = Declarations()
 
     def is_visible(self, node: Node, name: str) -> bool:

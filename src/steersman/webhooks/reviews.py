@@ -1,5 +1,7 @@
-"""The answer of a webhook that is asked by a review: a review again, of the same kind and version (client-go
-`rest.Result.Into`, with the codecs of apiserver `util/webhook`)."""
+"""Decoding of a webhook's response to a review: a review of the same kind and version.
+
+Follows client-go `rest.Result.Into` with the codecs of apiserver `util/webhook`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +9,24 @@ from typing import TypeVar
 
 import msgspec
 
-from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.configuration import detect_media
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
-from steersman.machinery.large_work.nesting import measured
+from steersman.machinery.large_work.nesting import measure
 from steersman.machinery.large_work.sizes import is_large, is_large_yaml
 
 R = TypeVar("R", bound=msgspec.Struct)
 
 
 def is_large_review(data: bytes) -> bool:
-    """Return True if reading an answer may take longer than a turn of the loop should."""
-    return is_large_yaml(data) if media_of(data) == "yaml" else is_large(data)
+    """Return True if decoding a response may take longer than one time slice of the event loop."""
+    return is_large_yaml(data) if detect_media(data) == "yaml" else is_large(data)
 
 
 def check_values(data: bytes, most: int) -> None:
-    """Raises DecodeError for an answer that would take seconds to decode, in which nothing else can be done."""
+    """Raise DecodeError for a response with more than `most` values, whose decoding would block everything for seconds."""
     if data.count(b",") > most or data.count(b"[") + data.count(b"{") > most:
-        found = measured(data)
+        found = measure(data)
         if found.commas > most or found.objects > most:
             raise DecodeError(f"the answer has more than {most} values")
 
@@ -32,12 +34,12 @@ def check_values(data: bytes, most: int) -> None:
 def read_review(
     cls: type[R], data: bytes, group: str, version: str, kind: str, registered: frozenset[tuple[str, str]]
 ) -> R:
-    """The review in an answer; one that does not say what it is is taken for what was asked for.
+    """Return the review in a response. A response without a kind or version is taken as the requested kind.
 
-    `cls` is the class of the review in v1; `registered` are (apiVersion, kind) of what upstream can read here at all.
+    `cls` is the class of the review in v1; `registered` has the (apiVersion, kind) pairs that upstream can decode here.
     Raises DecodeError with upstream's text.
     """
-    media = media_of(data)
+    media = detect_media(data)
     api_version, given = peek_type_meta(data, media)
     wanted = f"{group}/{version}"
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.admission_plugins.policy import params
 from steersman.testing import Client
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, GROUP, config_map, create, define, enforce, validating
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -156,10 +156,10 @@ async def test_others_have_the_loop_while_many_parameters_are_gone_through(
     await create(client, "x")
     given = 0
 
-    async def give(self: Turn) -> None:
+    async def pause_if_over(self: TimeSlice) -> None:
         nonlocal given
         given += 1
 
-    monkeypatch.setattr(Turn, "give", give)
+    monkeypatch.setattr(TimeSlice, "pause_if_over", pause_if_over)
     assert (await create(client, "y", {"a": ""})).status == 422  # one of them allows none
     assert given >= 60

@@ -81,7 +81,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
     followed.start()
 
     async def account() -> list[Any]:
-        return [each async for each in client.each(SERVICE_ACCOUNTS, "default")]
+        return [each async for each in client.iterate(SERVICE_ACCOUNTS, "default")]
 
     try:
         await eventually(account)

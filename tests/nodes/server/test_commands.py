@@ -143,7 +143,7 @@ async def test_a_container_for_debugging_sees_the_processes_of_its_target(node: 
         "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
         "targetContainerName": "c",
     }
-    await node.client.change(
+    await node.client.patch_without_result(
         PODS,
         "p",
         "default",

@@ -1,4 +1,4 @@
-"""What expressions of webhooks and policies are evaluated with. Slow to import: expressions are."""
+"""Variables and authorizer calls for expressions of webhooks and policies. The import is slow, as it loads CEL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANY_VERSION: Final = "*"
 def inputs_of(
     attributes: Attributes, seen: Seen, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
 ) -> Inputs:
-    """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
+    """Return the variables of a matched request; `obj` and `old` are plain data in the matched version, or None."""
     action = attributes.action
     request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
     return Inputs(
@@ -40,7 +40,7 @@ def inputs_of(
 
 
 def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
-    """What the authorizer answers expressions about one request: what is answered is not asked again."""
+    """Return the authorizer's verdicts for expressions of one request. Each authorization check is made only once."""
     user = attributes.user
 
     def ask(check: Check) -> Any:
@@ -55,7 +55,7 @@ def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
 
         return answered()
 
-    return Answers(ask, attributes.answers)
+    return Answers(ask, attributes.authorizer_answers)
 
 
 def _answer(verdict: Verdict) -> Answer:

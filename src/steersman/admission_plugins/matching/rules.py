@@ -1,8 +1,7 @@
-"""Rules of webhooks and policies, and which of them a request meets.
+"""Rules of webhooks and policies, and an index that finds the rules that match a request.
 
-What a rule says depends on the operation, the resource and whether it is in a namespace, and hardly ever on a name. So
-the answer is worked out once for each such request and remembered: a request that nothing matches pays one look-up,
-however many webhooks there are.
+A rule depends on the operation, the resource and its scope, and rarely on a name. So the result is computed once for
+each such kind of request and cached. A request without matches costs one lookup, however many webhooks there are.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _EXEMPT: Final = frozenset(
     }
 )
 _MOST_REMEMBERED: Final = 10_000
-"""Kinds of requests."""
+"""Most kinds of requests with cached results."""
 
 
 class Rule(Protocol):
-    """What the rules of webhooks and of policies have in common (admissionregistration/v1 RuleWithOperations)."""
+    """Common members of the rules of webhooks and policies (admissionregistration/v1 RuleWithOperations)."""
 
     @property
     def operations(self) -> Sequence[str]: ...
@@ -53,8 +52,10 @@ class Rule(Protocol):
 
 
 class Seen(Struct, frozen=True):
-    """A request as a rule has matched it: its own resource and kind, or, by matchPolicy Equivalent, those of another
-    version of the same objects."""
+    """Resource and kind that a rule matched: the request's own, or an equivalent in another version.
+
+    An equivalent version is only matched with matchPolicy Equivalent.
+    """
 
     group: str
     version: str
@@ -64,30 +65,33 @@ class Seen(Struct, frozen=True):
 
 
 class Entry(Struct, Generic[E], frozen=True):
-    """Something with rules. Rules that name objects (of policies) count for those alone; `excluded` ones for what the
-    others match; without any rules it is about everything if `all_without_rules`."""
+    """A webhook, policy or binding with its rules.
+
+    A request must match one of `rules` and none of `excluded`. A rule of a policy may be limited to named objects. With
+    `all_without_rules` an entry without rules matches every request.
+    """
 
     value: E
     rules: Sequence[Rule]
     excluded: Sequence[Rule] = ()
     equivalent: bool = True
-    """Whether a rule may name another version of the resource (matchPolicy Equivalent)."""
+    """True if rules may match another version of the request's resource (matchPolicy Equivalent)."""
     all_without_rules: bool = False
 
     @property
     def names_objects(self) -> bool:
-        """Whether it depends on the name of the object."""
+        """Return True if a rule depends on the name of the object."""
         return any(_names(rule) for rule in (*self.rules, *self.excluded))
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Whether a request is about what configures webhooks and policies, which none of them is asked about."""
+    """Return True for a write of a webhook or policy configuration: webhooks and policies never apply to these."""
     kind = attributes.kind
     return kind.group == _GROUP and kind.kind in _EXEMPT
 
 
 class RuleIndex(Generic[E]):
-    """Entries in their order, of which those are found that a request is about."""
+    """Ordered entries, indexed by the requests that their rules match."""
 
     def __init__(self, entries: Iterable[Entry[E]], mapper: RESTMapper) -> None:
         self._entries: Final = tuple(entries)
@@ -98,8 +102,10 @@ class RuleIndex(Generic[E]):
         )
 
     def of(self, attributes: Attributes) -> Sequence[tuple[E, Seen]]:
-        """What is about a request, in order, and as what it is seen. Raises StatusError 500 where it would have to be
-        seen as a resource without a kind."""
+        """Return the values of the entries that match a request, in order, each with the matched resource.
+
+        Raises StatusError 500 if the matched resource has no kind.
+        """
         if not self._entries:
             return ()
         if self._revision != self._mapper.revision:
@@ -136,7 +142,7 @@ class _Found(Protocol[E]):
     def entry(self) -> Entry[E]: ...
 
     def seen_of(self, attributes: Attributes) -> Seen | None:
-        """As what a request is seen, None if the entry is not about it."""
+        """Return the matched resource of a request, None if the entry does not match."""
 
 
 class _Always(Struct, Generic[E], frozen=True):
@@ -156,7 +162,7 @@ class _ByName(Struct, Generic[E], frozen=True):
 
 
 class _Request:
-    """What rules look at of a request, the same for all requests that are alike but for names."""
+    """The parts of a request that rules depend on, the same for all requests that differ only in names."""
 
     def __init__(self, attributes: Attributes, mapper: RESTMapper) -> None:
         action = attributes.action
@@ -170,7 +176,10 @@ class _Request:
         self._in_namespace: Final = bool(action.namespace)
 
     def seen_by(self, entry: Entry[E], name: str | None) -> Seen | None:
-        """As what an entry sees the request; `name` is that of the object. Raises StatusError."""
+        """Return the resource that an entry matches, None if it does not match. Raises StatusError.
+
+        `name` is the name of the object.
+        """
         if self._matched(entry.excluded, entry, name) is not None:
             return None
         if not entry.rules and entry.all_without_rules:
@@ -216,7 +225,7 @@ def _unknown_kind(shown: str) -> StatusError:
 
 
 def _kind_of(served: ServedResource, own: Seen) -> GroupVersionKind:
-    """The kind of a resource of another version, or of the same subresource there: an empty one if there is none."""
+    """Return the kind of a resource in another version, or of its subresource; an empty kind if it is not served there."""
     if not own.subresource:
         return served.form.gvk
     for each in served.subresources:

@@ -15,11 +15,11 @@ from steersman.rest.objects import Objects
 _NAMESPACES: Final = GroupResource("", "namespaces")
 
 Compiled = Selector | StatusError
-"""A selector, or what is said of one that cannot be read: upstream reads it when a request comes, and fails there."""
+"""A selector, or the error of one that cannot be parsed: upstream parses it at each request and fails then."""
 
 
 def compiled(given: Any) -> Compiled:
-    """The selector that a `meta/v1 LabelSelector` stands for; without one, everything."""
+    """Return the selector of a `meta/v1 LabelSelector`; None selects everything."""
     if given is None:
         return EVERYTHING
     try:
@@ -29,21 +29,27 @@ def compiled(given: Any) -> Compiled:
 
 
 class Selecting:
-    """Whether selectors let a request through."""
+    """Checks requests against selectors."""
 
     def __init__(self, namespaces: Objects) -> None:
         self._namespaces: Final = namespaces
 
     async def look_up(self, attributes: Attributes) -> None:
-        """Has the namespace of a request known, which another server may just have made; upstream looks once more, too,
-        before it says that there is none. Raises StatusError 429, 500."""
+        """Read the namespace of a request from storage if it is unknown, because another server may just have created
+        it.
+
+        Upstream reads it once more too before it reports a missing namespace. Raises StatusError 429, 500.
+        """
         namespace = attributes.action.namespace
         if namespace and not self._namespaces.is_cached("", namespace) and not _brings_labels(attributes):
             await self._namespaces.refresh("", namespace)
 
     def selects(self, attributes: Attributes, in_namespaces: Compiled, of_objects: Compiled) -> bool:
-        """For a request that rules have matched. Raises StatusError for a selector that cannot be judged by, and 404
-        for a namespace that is not there, unless the other selector is against it."""
+        """Return True if both selectors match a request that rules have matched.
+
+        Raises the StatusError of a selector that cannot be parsed, and StatusError 404 for a missing namespace, unless
+        the object selector does not match.
+        """
         failure: StatusError | None = None
         try:
             if not self._is_in(attributes, in_namespaces):
@@ -78,13 +84,13 @@ class Selecting:
 
 
 def _brings_labels(attributes: Attributes) -> bool:
-    """Whether the object of the request is the namespace whose labels count."""
+    """Return True if the request's object is a namespace, whose own new labels count."""
     action = attributes.action
     return action.resource == "namespaces" and not action.subresource and attributes.operation in (CREATE, UPDATE)
 
 
 def _is_selected(attributes: Attributes, selector: Compiled) -> bool:
-    """Whether the object, or what it was, is selected; one that cannot be read is told of by the caller."""
+    """Return True if the selector matches the new or the old object. An unparsable selector counts as a match here."""
     if isinstance(selector, StatusError) or selector.empty:
         return True
     matches: Callable[[Mapping[str, str]], bool] = selector.matches

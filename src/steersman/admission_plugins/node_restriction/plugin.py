@@ -1,5 +1,7 @@
-"""NodeRestriction: a kubelet writes its own Node, and the pods and what else belongs to that (kubernetes
-`plugin/pkg/admission/noderestriction`)."""
+"""NodeRestriction: a kubelet may only write its own Node and objects that belong to that node.
+
+Follows kubernetes `plugin/pkg/admission/noderestriction`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.admission_plugins.node_restriction.nodes import forbidden_in_new_node, forbidden_in_node
 from steersman.admission_plugins.node_restriction.pods import (
     HostedPod,
@@ -36,7 +38,7 @@ _CSI_NODES: Final = GroupResource("storage.k8s.io", "csinodes")
 _SLICES: Final = GroupResource("resource.k8s.io", "resourceslices")
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 _POD_LISTER: Final = GroupResource("", "pod")
-"""As what upstream's lister says is missing, in the singular; so the next."""
+"""Resource in a 404 of upstream's pod lister, in the singular. The node lister does the same."""
 _NODE_LISTER: Final = GroupResource("", "node")
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
@@ -44,18 +46,18 @@ _POD: Final[Reading[HostedPod]] = Reading(hosted_pod, "metadata.uid", "spec.node
 _UID: Final[Reading[str]] = Reading(lambda node: str(node.metadata.uid), "metadata.uid")
 
 _Judge = Callable[[str, Attributes], Awaitable[None]]
-"""Judges a write of a node. Raises StatusError to refuse it."""
+"""Function that checks a write of a node. Raises StatusError to refuse it."""
 
 
 class NodeRestriction(Plugin):
-    """Looks at the writes of nodes alone, whatever they are about: a node without a name may write nothing.
+    """Checks the writes of nodes to any resource. A node user without a node name may write nothing.
 
-    `changed_claim` shows how two claims differ, in upstream's internal form.
+    `changed_claim` returns the difference of two claims in upstream's internal form.
     """
 
     name = "NodeRestriction"
     operations = frozenset({CREATE, UPDATE, DELETE})
-    mutates = True  # it changes nothing, but has its place among those that do
+    mutates = True  # it changes nothing, but runs among the mutating plugins
 
     def __init__(
         self, pods: Objects, nodes: Objects, audiences: Audiences, changed_claim: Callable[[Any, Any], str]
@@ -76,7 +78,7 @@ class NodeRestriction(Plugin):
         }
 
     async def admit(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 for what a node may not write, 404 where what it is about is missing."""
+        """Raise StatusError 403 for a write that a node may not make, 404 if an object that it depends on is missing."""
         node = node_name(attributes.user)
         if node is None:
             return
@@ -119,14 +121,14 @@ class NodeRestriction(Plugin):
             raise attributes.forbid(f"node {node} can only evict pods with spec.nodeName set to itself")
 
     def _found(self, attributes: Attributes, name: str) -> HostedPod:
-        """A pod that there is. Raises StatusError 404."""
+        """Return a pod's uid and node. Raises StatusError 404."""
         pod = self._pods.read_cached(attributes.action.namespace, name, _POD)
         if pod is None:
             raise not_found(_POD_LISTER, name)
         return pod
 
     def _uid(self, node: str) -> str:
-        """The uid of a Node. Raises StatusError 404."""
+        """Return the uid of a Node. Raises StatusError 404."""
         uid = self._nodes.read_cached("", node, _UID)
         if uid is None:
             raise not_found(_NODE_LISTER, node)
@@ -193,30 +195,32 @@ class NodeRestriction(Plugin):
 
 
 def _refuse(attributes: Attributes, why: str) -> None:
-    """Raises StatusError 403 if there is a reason."""
+    """Raise StatusError 403 if the reason is not empty."""
     if why:
         raise attributes.forbid(why)
 
 
 def _name_of(attributes: Attributes) -> str:
-    """The name of the object; that of a new one is in itself."""
+    """Return the name of the object; a create has it only in the object itself."""
     return str(attributes.obj.metadata.name) if attributes.operation == CREATE else attributes.name
 
 
 def _without_progress(claim: Any) -> Any:
-    """A claim without what kubelets may change of it."""
+    """Return a copy of a claim without the fields that kubelets may change."""
     status = replace(claim.status, capacity={}, conditions=[], allocated_resource_statuses={}, allocated_resources={})
     return replace(claim, metadata=replace(claim.metadata, resource_version="", managed_fields=[]), status=status)
 
 
-def _make(server: Surroundings) -> NodeRestriction:
+def _make(dependencies: PluginDependencies) -> NodeRestriction:
     audiences = Audiences(
-        server.authorizer,
-        server.objects("", "persistentvolumeclaims"),
-        server.objects("", "persistentvolumes"),
-        server.objects("storage.k8s.io", "csidrivers"),
+        dependencies.authorizer,
+        dependencies.objects("", "persistentvolumeclaims"),
+        dependencies.objects("", "persistentvolumes"),
+        dependencies.objects("storage.k8s.io", "csidrivers"),
     )
-    return NodeRestriction(server.objects("", "pods"), server.objects("", "nodes"), audiences, server.difference)
+    return NodeRestriction(
+        dependencies.objects("", "pods"), dependencies.objects("", "nodes"), audiences, dependencies.difference
+    )
 
 
 NODE_RESTRICTION: Final = Declaration(NodeRestriction, on_by_default=False, make=_make)

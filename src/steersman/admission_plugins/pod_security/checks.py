@@ -1,7 +1,7 @@
-"""The checks of the Pod Security Standards, each with what it was in every version.
+"""Checks of the Pod Security Standards, each with its variants by Kubernetes version.
 
-Follows https://kubernetes.io/docs/concepts/security/pod-security-standards/ and what k8s.io/pod-security-admission 1.36
-answers. A check is given a pod's metadata and spec and says what is wrong, if anything.
+Follows https://kubernetes.io/docs/concepts/security/pod-security-standards/ and the output of
+k8s.io/pod-security-admission 1.36. A check gets a pod's metadata and spec and returns a violation, or None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Context = core.PodSecurityContext | core.SecurityContext
 
 
 class Violation(NamedTuple):
-    """What is wrong: in a few words, and with names and values."""
+    """A violation: a short reason, and details with names and values."""
 
     reason: str
     detail: str = ""
@@ -32,8 +32,11 @@ Function = Callable[[ObjectMeta, core.PodSpec], Violation | None]
 
 
 class Check(NamedTuple):
-    """One rule. `versions` are minor versions in which it changed, with the function from then on; in `overrides` are
-    the rules of a lower level that it takes the place of."""
+    """One rule of a level.
+
+    `versions` has the minor versions in which the rule changed, with the function from then on. `overrides` has the ids
+    of lower-level rules that this rule replaces.
+    """
 
     id: str
     level: str
@@ -42,7 +45,7 @@ class Check(NamedTuple):
 
 
 def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
-    """All that keeps a pod from being on a level."""
+    """Return all violations of a level by a pod."""
     if wanted.level == PRIVILEGED:
         return []
     found = (check(metadata, spec) for check in _checks(wanted.level, min(wanted.minor, _NEWEST)))
@@ -50,16 +53,16 @@ def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -
 
 
 def reasons(found: Iterable[Violation]) -> str:
-    """Violations in a few words each."""
+    """Return the reasons of violations, comma-separated."""
     return ", ".join(each.reason for each in found)
 
 
 def details(found: Iterable[Violation]) -> str:
-    """Violations with all that is known of them."""
+    """Return the reasons and details of violations, comma-separated."""
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in found)
 
 
-# What is said of whom
+# Texts about containers and pods
 
 
 def _containers(spec: core.PodSpec) -> Iterator[AnyContainer]:
@@ -69,7 +72,7 @@ def _containers(spec: core.PodSpec) -> Iterator[AnyContainer]:
 
 
 def _quoted(items: Iterable[str]) -> str:
-    """Upstream puts the quotes around texts as they are."""
+    """Return texts in quotes, comma-separated. As upstream, the texts are not escaped."""
     return ", ".join(f'"{each}"' for each in items)
 
 
@@ -82,10 +85,10 @@ def _named(names: list[str], one: str = "container") -> str:
 
 
 class _Setters:
-    """Who sets a field to what may not be: the pod as a whole, containers, and the values."""
+    """The pod and containers whose security context has forbidden values, and these values."""
 
     def __init__(self, spec: core.PodSpec, bad: Callable[[Any], Iterable[str]]) -> None:
-        """`bad` gives the forbidden values in a security context."""
+        """Check all security contexts of a pod; `bad` returns the forbidden values in one."""
         self.values: set[str] = set()
         self.pod = self._sees(spec.security_context, bad)
         self.containers = [each.name for each in _containers(spec) if self._sees(each.security_context, bad)]
@@ -154,7 +157,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added_capabilities(spec: core.PodSpec, allowed: frozenset[str]) -> str:
-    """Who adds capabilities beyond those allowed."""
+    """Return a text about containers that add capabilities outside `allowed`, "" if none does."""
     names, added = [], set()
     for container in _containers(spec):
         context = container.security_context
@@ -198,7 +201,7 @@ def _host_ports(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
 
 
 def _probed_hosts(container: AnyContainer) -> Iterator[str]:
-    """The hosts that a kubelet is to turn to instead of the pod."""
+    """Yield the hosts in a container's probes and lifecycle hooks, which a kubelet would contact instead of the pod."""
     handlers: list[Any] = [container.liveness_probe, container.readiness_probe, container.startup_probe]
     if container.lifecycle is not None:
         handlers += [container.lifecycle.post_start, container.lifecycle.pre_stop]
@@ -244,7 +247,7 @@ def _proc_mount(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
 
 
 def _unless_in_user_namespace(check: Function) -> Function:
-    """The check for pods whose users are those of the node."""
+    """Return a check that passes pods with a user namespace of their own."""
     return lambda metadata, spec: None if spec.host_users is False else check(metadata, spec)
 
 
@@ -353,7 +356,7 @@ def _windows_host_process(metadata: ObjectMeta, spec: core.PodSpec) -> Violation
 
 
 def _unless_windows(check: Function) -> Function:
-    """The check for pods that are not for Windows, where these fields cannot be set."""
+    """Return a check that passes Windows pods, where these fields cannot be set."""
     return lambda metadata, spec: None if spec.os is not None and spec.os.name == "windows" else check(metadata, spec)
 
 
@@ -414,7 +417,7 @@ def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
 
 
 def _leaving_open(spec: core.PodSpec, attribute: str) -> list[str]:
-    """The containers whose security context says nothing of an attribute."""
+    """Return the containers whose security context does not set an attribute."""
     return [
         each.name
         for each in _containers(spec)
@@ -505,15 +508,15 @@ CHECKS: Final = (
         overrides=("seccompProfile_baseline",),
     ),
 )
-"""In the order in which violations are told."""
+"""All checks, in the order in which their violations are reported."""
 
 _NEWEST: Final = max(since for check in CHECKS for since, _ in check.versions)
-"""From this minor version on nothing has changed."""
+"""Minor version of the last change of any check."""
 
 
 @cache
 def _checks(level: str, minor: int) -> tuple[Function, ...]:
-    """The functions that make up a level in a version; the restricted one is baseline and more."""
+    """Return the functions of a level in a version. The restricted level includes the baseline level."""
     found: dict[str, Function] = {}
     overridden: set[str] = set()
     for check in CHECKS:

@@ -1,5 +1,4 @@
-"""Which policies are about a request, and with what their expressions are evaluated: what both plugins have in common
-(apiserver `policy/generic`)."""
+"""Selection of the policies of a request: the common base of both policy plugins (apiserver `policy/generic`)."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.admission.interface import Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.declaration import PluginDependencies
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.matching.selectors import Selecting
 from steersman.admission_plugins.matching.versions import Form, Versions
@@ -20,7 +19,7 @@ from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -47,21 +46,24 @@ _EXEMPT: Final = {
     }.items()
     for resource in resources
 }
-"""Resources, with their groups, that no policy is asked about: policies themselves, so that bad ones can be mended, and
-reviews, without which clusters do not work."""
+"""Resources, with their groups, that are exempt from all policies.
+
+Policies themselves are exempt, so that bad ones can be repaired, and reviews, because clusters do not work without
+them.
+"""
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _NOT_SHOWN: Final = ("managedFields", "ownerReferences", "selfLink")
 
 
 def _plain_namespace(namespace: Any) -> Mapping[str, Any]:
-    """A namespace as expressions see it: without the metadata that upstream keeps from them."""
+    """Return a namespace as expressions get it, without the metadata that upstream hides."""
     metadata = {name: value for name, value in _given(namespace.metadata).items() if name not in _NOT_SHOWN}
     return {"metadata": metadata, "spec": _given(namespace.spec), "status": _given(namespace.status)}
 
 
 def _given(part: Any) -> dict[str, Any]:
-    """The members of a part that say something."""
+    """Return the members of a part that are not empty."""
     return {name: value for name, value in to_plain(part).items() if value}
 
 
@@ -69,7 +71,7 @@ _PLAIN: Final[Reading[Mapping[str, Any]]] = Reading(_plain_namespace, "metadata"
 
 
 class Invocation(Struct, frozen=True):
-    """A policy that is about a request, by a binding, with the parameters to evaluate it with one after the other."""
+    """A policy that matches a request by a binding, and the parameters to evaluate it with, one after the other."""
 
     policy: Policy
     binding: Binding
@@ -78,7 +80,7 @@ class Invocation(Struct, frozen=True):
 
 
 class Misconfigured(Struct, frozen=True):
-    """A policy, or its binding if there is one, that is about a request and cannot be used; `message` is upstream's."""
+    """A matching policy, or one of its bindings, that cannot be used. `message` is upstream's."""
 
     policy: Policy
     binding: Binding | None
@@ -86,47 +88,52 @@ class Misconfigured(Struct, frozen=True):
 
 
 class PolicyPlugin(Plugin):
-    """Finds policies; what becomes of what they say is the plugins'."""
+    """Base of both policy plugins: it finds the policies of a request, and subclasses evaluate them."""
 
     plural = ""
-    """Of the policies."""
+    """Resource of the policies."""
     bindings_plural = ""
 
-    def __init__(self, server: Surroundings) -> None:
-        policies, bindings = server.objects(_GROUP, self.plural), server.objects(_GROUP, self.bindings_plural)
-        self._policies: Final = Policies(policies, bindings, server.mapper)
-        self._namespaces: Final = server.objects("", "namespaces")
+    def __init__(self, dependencies: PluginDependencies) -> None:
+        policies, bindings = (
+            dependencies.objects(_GROUP, self.plural),
+            dependencies.objects(_GROUP, self.bindings_plural),
+        )
+        self._policies: Final = Policies(policies, bindings, dependencies.mapper)
+        self._namespaces: Final = dependencies.objects("", "namespaces")
         self._selecting: Final = Selecting(self._namespaces)
-        self._versions: Final = Versions(server.mapper)
-        self._params: Final = Params(server.objects, server.mapper)
-        self._authorizer: Final = server.authorizer
-        self._metrics: Final = server.policy_metrics
-        self._condition_metrics: Final = server.condition_metrics
-        policies.subscribe(self.work_changed)
-        bindings.subscribe(self.work_changed)
+        self._versions: Final = Versions(dependencies.mapper)
+        self._params: Final = Params(dependencies.objects, dependencies.mapper)
+        self._authorizer: Final = dependencies.authorizer
+        self._metrics: Final = dependencies.policy_metrics
+        self._condition_metrics: Final = dependencies.condition_metrics
+        policies.subscribe(self.notify_work_changed)
+        bindings.subscribe(self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         return not self._policies.are_none
 
     async def _may_be_about(self, attributes: Attributes) -> bool:
-        """Whether there are policies that a request is to be held against."""
+        """Return True if policies exist and the request is not exempt. The policies are read anew if they have changed."""
         policies = self._policies
         if policies.is_behind:
             await policies.catch_up()
-            self.work_changed()
+            self.notify_work_changed()
         if policies.is_empty:
             return False
         action = attributes.action
         return _EXEMPT.get(action.resource) != action.group
 
     async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
-        """The policies that are about a request, by name, and of each the bindings. Raises StatusError."""
-        turn = Turn()
+        """Yield the policies that match a request, in the order of their names, once for each binding. Raises
+        StatusError.
+        """
+        time_slice = TimeSlice()
         found = self._policies.about(attributes)
         if found:
             await self._selecting.look_up(attributes)
         for bound, seen in found:
-            await turn.give()
+            await time_slice.pause_if_over()
             policy = bound.policy
             try:
                 if not self._is_selected(policy, attributes):
@@ -136,7 +143,7 @@ class PolicyPlugin(Plugin):
                 yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
                 continue
             for binding, _ in bound.bindings.of(attributes):
-                await turn.give()
+                await time_slice.pause_if_over()
                 try:
                     if not self._is_selected(binding, attributes):
                         continue
@@ -151,19 +158,21 @@ class PolicyPlugin(Plugin):
         return self._selecting.selects(attributes, given.namespace_selector, given.object_selector)
 
     async def _rules(self, policy: Policy) -> Any:
-        """What the expressions of a policy compile to."""
+        """Return the compiled expressions of a policy."""
         rules = policy.rules
         return await offload_if(True, policy.compile) if rules is None else rules
 
     def count_match(self, policy: Policy, attributes: Attributes, match: Match, seconds: float) -> None:
-        """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies, and counts
-        no exclusions of them."""
+        """Count an evaluation of match conditions.
+
+        As upstream, the metric's type is `validate` for both kinds of policies, and exclusions are not counted.
+        """
         self._condition_metrics.observe(
             "policy", policy.name, attributes.operation, "validate", seconds, match.failures, excluded=False
         )
 
     def _namespace(self, attributes: Attributes) -> Mapping[str, Any] | None:
-        """The namespace of a request, None where it is in none. Raises StatusError 404."""
+        """Return the namespace of a request as plain data, None without a namespace. Raises StatusError 404."""
         name = attributes.action.namespace
         if not name or attributes.kind == _NAMESPACE:
             return None
@@ -173,13 +182,13 @@ class PolicyPlugin(Plugin):
         return found
 
     def _answers(self, attributes: Attributes) -> Answers:
-        """What the authorizer says of the user of a request."""
+        """Return the authorizer's verdicts for expressions of a request."""
         from steersman.admission_plugins.matching.expressions import answers_about  # slow to import
 
         return answers_about(attributes, self._authorizer)
 
     async def _inputs(self, attributes: Attributes, seen: Seen, form: Form) -> Inputs:
-        """What expressions are evaluated with, without parameters. Raises StatusError."""
+        """Return the variables of a request's expressions, without parameters. Raises StatusError."""
         from steersman.admission_plugins.matching.expressions import inputs_of  # slow to import
 
         plain: list[Any] = []

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicy: changes what is about to be written by expressions (apiserver `policy/mutating`)."""
+"""MutatingAdmissionPolicy: expressions change an object before it is stored (apiserver `policy/mutating`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Schema
 from steersman.work.offloading import mark_large, offload
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -26,29 +26,32 @@ if TYPE_CHECKING:
     from steersman.admission_rules.mutating import Mutation
 
 _Key = tuple[str, str, str, str]
-"""Policy, binding, and namespace and name of the parameter."""
+"""Names of a policy and a binding, and namespace and name of the parameter."""
 
 
 class _Round:
-    """What is remembered from the first round to the second, in which policies are asked again that want to be where
-    the object was changed after them (apiserver `policyReinvokeContext`)."""
+    """State of a write between both rounds of the chain (apiserver `policyReinvokeContext`).
+
+    In the second round a policy with reinvocation policy IfNeeded is evaluated again, if the object was changed after
+    its first evaluation.
+    """
 
     def __init__(self) -> None:
         self.asked: set[_Key] = set()
-        """Those of this round that want to be asked again."""
+        """Policies evaluated since the last change of the object that request a second evaluation."""
         self.again: set[_Key] = set()
-        """Those that will be."""
+        """Policies to evaluate again, because the object was changed after their evaluation."""
         self.last: Any = None
-        """The object as the last of them left it, in bytes."""
+        """JSON of the object after the last mutation of the round."""
 
     def object_changed(self) -> None:
-        """Somebody has changed the object after those that were asked."""
+        """Note that the object has changed: the policies evaluated so far are to be evaluated again."""
         self.again |= self.asked
         self.asked = set()
 
 
 class _Failure(Exception):
-    """A mutation could not be made: refuses the request if the policy says so; the text is upstream's."""
+    """A mutation failed. The request is refused if the failure policy is Fail. The text is upstream's."""
 
     def __init__(self, message: str, error_type: str) -> None:
         super().__init__(message)
@@ -56,7 +59,7 @@ class _Failure(Exception):
 
 
 class MutatingAdmissionPolicy(PolicyPlugin):
-    """In the order of their names, each seeing what the ones before have made of the object."""
+    """Evaluates the policies in the order of their names; each gets the object as changed by the ones before."""
 
     name = "MutatingAdmissionPolicy"
     operations = frozenset({CREATE, UPDATE, CONNECT})
@@ -65,7 +68,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
     bindings_plural = "mutatingadmissionpolicybindings"
 
     async def admit(self, attributes: Attributes) -> None:
-        """Changes `attributes.obj`. Raises StatusError."""
+        """Change `attributes.obj` by all matching policies. Raises StatusError."""
         if not await self._may_be_about(attributes):
             return
         refusals: list[tuple[str, str]] = []
@@ -88,7 +91,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
         self, attributes: Attributes, invocations: list[Invocation], refusals: list[tuple[str, str]]
     ) -> None:
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
+        kept: _Round = context.plugin_states.setdefault(self.name, _Round())
         if context.is_second and kept.last != await self._outline(attributes):
             kept.object_changed()
         try:
@@ -104,35 +107,35 @@ class MutatingAdmissionPolicy(PolicyPlugin):
             kept.last = await self._outline(attributes)
 
     async def _outline(self, attributes: Attributes) -> Any:
-        """What tells an object from what it was."""
+        """Return the object's JSON in the stored version, to detect changes."""
         obj = attributes.obj
         if obj is None:
             return None
         return await offload(self._versions.own(attributes).body, obj)
 
     def form(self, attributes: Attributes, invocation: Invocation) -> Form:
-        """The version in which a policy sees the object. Raises StatusError."""
+        """Return the conversion to the version that a policy matched. Raises StatusError."""
         return self._versions.form(attributes, invocation.seen)
 
     async def inputs(self, attributes: Attributes, invocation: Invocation, form: Form) -> Inputs:
-        """What expressions are evaluated with. Raises StatusError."""
+        """Return the variables of the expressions, without parameters. Raises StatusError."""
         return await self._inputs(attributes, invocation.seen, form)
 
     def answers(self, attributes: Attributes) -> Answers:
-        """What the authorizer says of the user of a request."""
+        """Return the authorizer's verdicts for expressions of a request."""
         return self._answers(attributes)
 
     async def rules(self, policy: Policy) -> Any:
-        """What the expressions of a policy compile to."""
+        """Return the compiled expressions of a policy."""
         return await self._rules(policy)
 
     def count(self, invocation: Invocation, error_type: str, seconds: float) -> None:
-        """Counts a mutation."""
+        """Count a mutation."""
         self._metrics.mutated(invocation.policy.name, invocation.binding.name, error_type, seconds)
 
 
 class _Mutating:
-    """One request as it is changed."""
+    """Evaluation of all mutating policies for one request."""
 
     def __init__(
         self, plugin: MutatingAdmissionPolicy, attributes: Attributes, kept: _Round, context: Reinvocation
@@ -142,18 +145,18 @@ class _Mutating:
         self._kept: Final = kept
         self._context: Final = context
         self._answers: Final = plugin.answers(attributes)
-        self._turn: Final = Turn()
+        self._time_slice: Final = TimeSlice()
         self._is_dirty = False
 
     async def mutate(self, invocation: Invocation, param: Any) -> list[str]:
-        """Lets a policy change the object, with one parameter; what kept it from that. Raises StatusError."""
+        """Change the object by a policy with one parameter. Return the errors of its mutations. Raises StatusError."""
         attributes = self._attributes
-        await self._turn.give()
+        await self._time_slice.pause_if_over()
         rules = await self._plugin.rules(invocation.policy)
         form = self._plugin.form(attributes, invocation)
         inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
         if not rules.conditions.is_empty:
-            # as upstream, match conditions do not see the namespace
+            # As upstream, match conditions have no variable for the namespace.
             began = perf_counter()
             match = await rules.conditions.match(inputs.without_namespace(), self._answers)
             self._plugin.count_match(invocation.policy, attributes, match, perf_counter() - began)
@@ -167,7 +170,7 @@ class _Mutating:
         before = inputs.object
         failures: list[str] = []
         for mutation, is_patch in rules.mutations if before is not None else ():
-            await self._turn.give()
+            await self._time_slice.pause_if_over()
             began = perf_counter()
             try:
                 if not is_patch and not _is_typed(attributes, invocation, form):
@@ -186,13 +189,13 @@ class _Mutating:
             inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
         if inputs.object != before:
             self._kept.object_changed()
-            self._context.wanted = True
+            self._context.is_requested = True
         if getattr(invocation.policy.spec, "reinvocation_policy", "") == "IfNeeded":
             self._kept.asked.add(key)
         return failures
 
     async def _change(self, mutation: Mutation, form: Form, inputs: Inputs, *, is_patch: bool) -> None:
-        """Makes one mutation. Raises _Failure, and StatusError where that does not depend on the policy."""
+        """Apply one mutation. Raises _Failure, and StatusError for errors regardless of the failure policy."""
         from steersman.admission_rules.mutating import MutationError  # slow to import
 
         attributes, kind = self._attributes, form.kind
@@ -211,42 +214,45 @@ class _Mutating:
         if plain is inputs.object:
             return
         if large:
-            mark_large()  # the object was small until now
+            mark_large()  # the account's work counted as small so far
         made = await offload(_patched if is_patch else _applied, kind, plain)
         attributes.obj = await form.taken_back(attributes, made)
 
     def end(self) -> None:
-        """All have been asked."""
+        """Note a last change of the object, after all policies have been evaluated."""
         if self._is_dirty:
             self._kept.object_changed()
-            self._context.wanted = True
+            self._context.is_requested = True
 
 
 def _gvk(form: Form) -> str:
-    """A kind as Go prints it."""
+    """Return a kind as Go prints it."""
     return f"{form.kind.group}/{form.kind.version}, Kind={form.kind.name}"
 
 
 def _is_typed(attributes: Attributes, invocation: Invocation, form: Form) -> bool:
-    """Whether upstream finds the type of the object, which it looks for in the OpenAPI document of the object's group
-    version: options of connections are in none, and Scale, Eviction and TokenRequest in those of other groups."""
+    """Return True if upstream finds the type of the object.
+
+    Upstream searches the OpenAPI document of the resource's group version. Options of CONNECT are in no document, and
+    Scale, Eviction and TokenRequest are in documents of other groups.
+    """
     seen = invocation.seen
     return attributes.operation != CONNECT and (form.kind.group, form.kind.version) == (seen.group, seen.version)
 
 
 def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> tuple[Any, bool]:
-    """What a mutation makes, and whether that is large."""
+    """Return the mutated object as plain data, and True if it is a new, large object."""
     plain = mutation(inputs, answers, schema)
     return plain, plain is not inputs.object and is_large(encode_in_order(plain))
 
 
 def _patched(kind: Kind[Any], plain: Any) -> Any:
-    """The object that a JSON Patch has made. Raises StatusError."""
+    """Return the object that results from a JSON Patch. Raises StatusError."""
     return _without_type(patched(kind, plain))
 
 
 def _applied(kind: Kind[Any], plain: Any) -> Any:
-    """The object that a configuration was merged into. Raises _Failure."""
+    """Return the object that results from an apply configuration. Raises _Failure."""
     try:
         return _without_type(kind.from_applied(plain).obj)
     except DecodeError as error:

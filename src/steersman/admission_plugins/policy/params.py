@@ -1,4 +1,4 @@
-"""The parameters that bindings name, as plain data (apiserver `policy/generic` CollectParams)."""
+"""Parameters that policy bindings refer to, as plain data (apiserver `policy/generic` CollectParams)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from steersman.work.offloading import offload_if
 
 _NOT_FOUND: Final = 404
 _MOST_KEPT: Final = 1_000
-"""Parameters that are kept as plain data."""
+"""Most cached parameters."""
 MOST_BYTES_KEPT: Final = 4 << 20
-"""Bytes of JSON that these are made of; as plain data they take up to ten times as much. Any one object is smaller."""
+"""Most JSON bytes of the cached parameters. As plain data they take up to ten times as much. Any single object fits."""
 
 Plain = Mapping[str, Any]
 
 
 class ParamError(Exception):
-    """A policy (`of_policy`), or else its binding, cannot be used as it is; the text is upstream's."""
+    """A policy (with `of_policy`) or one of its bindings cannot be used. The text is upstream's."""
 
     def __init__(self, message: str, *, of_policy: bool = False) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ def _shown(gvk: GroupVersionKind) -> str:
 
 
 class Param:
-    """A parameter as it is stored. There may be thousands for a request: each is plain data only while it is used."""
+    """A stored parameter. A request may have thousands, so that each is decoded only while it is used."""
 
     __slots__ = ("_item", "_kind", "_params", "_served")
 
@@ -54,12 +54,12 @@ class Param:
         self._item: Final = item
 
     async def plain(self) -> Plain:
-        """It as plain data, which nobody may change."""
+        """Return the parameter as plain data, which is shared: do not change it."""
         return await self._params.plain(self._served, self._kind, self._item)
 
 
 class Params:
-    """Finds parameters of any kind that is served."""
+    """Finds parameters of any served kind."""
 
     def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper) -> None:
         self._objects: Final = objects
@@ -67,18 +67,21 @@ class Params:
         self._kept: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
             _MOST_KEPT, MOST_BYTES_KEPT
         )
-        """By the identity of what an object is made of, and its kind: that, and the object."""
+        """By identity of the stored body and by kind: the body (so that its identity stays unique) and the plain data.
+        """
 
     def check(self, policy: Policy) -> None:
-        """Raises ParamError if the kind of parameters of a policy is not served."""
+        """Raise ParamError if the policy's kind of parameters is not served."""
         kind = policy.param_kind
         if kind is not None and not self._mapper.resources_for(kind):
             text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
             raise ParamError(text, of_policy=True)
 
     async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
-        """The parameters with which a policy is evaluated: None is one that is not given. `namespace` is that of the
-        request. Raises ParamError."""
+        """Return the parameters to evaluate a policy with, (None,) without parameters.
+
+        `namespace` is the namespace of the request. Raises ParamError.
+        """
         kind, ref = policy.param_kind, binding.spec.param_ref
         if kind is None or ref is None:
             return (None,)
@@ -126,7 +129,7 @@ class Params:
             raise ParamError(f"paramKind kind `{shown}` not yet synced to use for admission") from None
 
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
-        """An object as plain data, which is kept until it changes."""
+        """Return an object as plain data, cached until the object changes."""
         key = id(item.body), kind
         kept = self._kept[key]
         if kept is not None:

@@ -1,4 +1,4 @@
-"""Policies and their bindings, as they are stored now, by the requests that they are about."""
+"""The stored policies with their bindings, indexed by the requests that they match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R = TypeVar("R", "ValidatingRules", "MutatingRules")
 
 
 class Policy:
-    """A policy. What its expressions compile to is kept with it."""
+    """A policy, with its compiled expressions once it has been used."""
 
     __slots__ = ("_rules", "entry", "fails", "name", "namespace_selector", "object_selector", "param_kind", "spec")
 
@@ -44,12 +44,12 @@ class Policy:
 
     @property
     def rules(self) -> Any:
-        """What its expressions compile to; None until `compile`."""
+        """Return the compiled expressions; None before `compile`."""
         return self._rules
 
     def compile(self) -> Any:
-        """Compiles its expressions, some hundred microseconds each: to be done beside the loop."""
-        # slow to import, and most servers have no policies
+        """Compile the expressions and return them. Call it in a worker thread: each takes several hundred microseconds."""
+        # The imports are slow, and most servers have no policies.
         if isinstance(self.spec, ValidatingAdmissionPolicySpec):
             from steersman.admission_rules.validating import ValidatingRules
 
@@ -62,7 +62,7 @@ class Policy:
 
 
 class Binding:
-    """A binding: where a policy counts, and with which parameters."""
+    """A binding: it puts a policy into effect for some requests, with parameters."""
 
     __slots__ = ("entry", "name", "namespace_selector", "object_selector", "policy", "spec")
 
@@ -75,7 +75,7 @@ class Binding:
 
     @property
     def actions(self) -> Sequence[str]:
-        """What becomes of what does not hold."""
+        """Return the actions for failed validations (Deny, Warn, Audit); none for a mutating policy."""
         return self.spec.validation_actions if isinstance(self.spec, ValidatingAdmissionPolicyBindingSpec) else ()
 
 
@@ -127,7 +127,7 @@ class Bound(Generic[R]):
 
 
 class Policies:
-    """Follows the policies and bindings of one of both kinds. A policy without a binding counts nowhere."""
+    """Follows the policies and bindings of one of both kinds. Policies without a binding are left out."""
 
     def __init__(self, policies: Objects, bindings: Objects, mapper: RESTMapper) -> None:
         self._policies: Final = policies
@@ -139,13 +139,13 @@ class Policies:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has changed since `catch_up`."""
+        """Return True if a policy or binding has changed since the last `catch_up`."""
         policies, bindings = self._changed_of
         return self._changed != (policies(), bindings())
 
     @property
     def are_none(self) -> bool:
-        """Return True if there are known to be none now that count."""
+        """Return True if it is certain that no bound policy exists now."""
         if self._index is not None:
             return False
         policies, bindings = self._changed_of
@@ -153,11 +153,11 @@ class Policies:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is none that counts."""
+        """Return True if the last `catch_up` found no bound policy."""
         return self._index is None
 
     async def catch_up(self) -> None:
-        """Reads what is stored."""
+        """Read the stored policies and bindings."""
         policies_changed, bindings_changed = self._changed_of
         while self.is_behind:
             changed = policies_changed(), bindings_changed()
@@ -166,7 +166,7 @@ class Policies:
             for binding in await self._bindings.read_all("", _BINDINGS):
                 by_policy.setdefault(binding.policy, []).append(binding.entry)
             if changed != (policies_changed(), bindings_changed()):
-                continue  # it was read while it changed
+                continue  # a policy or binding changed while all were read
             self._changed = changed
             bound = [self._bound(each, by_policy[each.name]) for each in policies if each.name in by_policy]
             self._index = RuleIndex(bound, self._mapper) if bound else None
@@ -182,5 +182,5 @@ class Policies:
         )
 
     def about(self, attributes: Attributes) -> Sequence[tuple[Bound[Any], Seen]]:
-        """The policies whose rules a request meets, by name, and as what each sees it. Raises StatusError."""
+        """Return the policies whose rules match a request, by name, each with the matched resource. Raises StatusError."""
         return () if self._index is None else self._index.of(attributes)

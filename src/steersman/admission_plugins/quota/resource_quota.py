@@ -1,9 +1,9 @@
-"""ResourceQuota: what a write uses is charged to the quotas of its namespace, and refused where there is too little.
+"""ResourceQuota: writes are charged to the quotas of their namespace, and refused if too little is left.
 
-Follows k8s.io/apiserver `admission/plugin/resourcequota`. The usage is kept in the quotas' status. All writes of a
-namespace that wait to be judged are judged together, against one view of its quotas, and what they use is written in
-one update of each quota; the next ones wait until that is stored. If another write of a quota came in between, they are
-judged again. So no two writes get the same last place. What a delete gives back, a controller finds out.
+Follows k8s.io/apiserver `admission/plugin/resourcequota`. The usage is kept in the status of the quotas. All waiting
+writes of a namespace are checked together against one snapshot of its quotas. Their usage is stored in one update for
+each quota, and later writes wait until it is stored. After a conflict the writes are checked again. So two writes never
+get the same last free unit. A controller reduces the usage after deletions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
@@ -36,11 +36,11 @@ from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
-"""Seconds a write waits to be judged."""
+"""Seconds that a write waits for its check."""
 
 
 class Account(Struct, frozen=True):
-    """A quota as it is charged."""
+    """Snapshot of a quota, with the usage charged so far."""
 
     name: str
     version: str
@@ -50,10 +50,10 @@ class Account(Struct, frozen=True):
 
 
 class LimitedResource(Wire):
-    """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
+    """A resource whose use requires a quota that covers it (`limitedResources` of ResourceQuotaConfiguration).
 
-    Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
-    the scopes, whatever their resource, as upstream.
+    It concerns the used resources of objects of `resource` whose name contains one of `match_contains`. As upstream, it
+    also concerns objects of any resource in one of the scopes.
     """
 
     api_group: str = ""
@@ -63,13 +63,13 @@ class LimitedResource(Wire):
 
 
 class Configuration(Document):
-    """The ResourceQuotaConfiguration, whose Go type has this name."""
+    """ResourceQuotaConfiguration; the name of the class is that of its Go type."""
 
     limited_resources: list[LimitedResource] = []
 
 
 class _Waiter:
-    """A write that waits to be judged."""
+    """A write that waits for its check."""
 
     __slots__ = ("account", "attributes", "evaluator", "judged")
 
@@ -89,8 +89,11 @@ class _Waiter:
 
 
 class ResourceQuota(Plugin):
-    """`quotas` are all ResourceQuotas there are; `evaluators` measure those resources of which more counts than their
-    number; `limited` is what may not be used without a quota."""
+    """Charges writes to quotas.
+
+    `quotas` are the ResourceQuotas of all namespaces. `evaluators` are those of resources with more usage than their
+    number of objects. `limited` are resources that need a quota.
+    """
 
     name = "ResourceQuota"
     operations = frozenset({CREATE, UPDATE})
@@ -108,7 +111,7 @@ class ResourceQuota(Plugin):
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
-        self._presence = Presence(quotas, self.work_changed)
+        self._presence = Presence(quotas, self.notify_work_changed)
 
     def has_work(self, writes: Writes, *, mutating: bool) -> bool:
         if GroupResource(writes.group, writes.resource) in IGNORED:
@@ -116,7 +119,9 @@ class ResourceQuota(Plugin):
         return bool(self._limited) or not self._presence.is_empty
 
     async def validate(self, attributes: Attributes) -> None:
-        """403 if a quota has too little left, wants to be told more, or is not known yet."""
+        """Charge a write. Raises StatusError 403 if a quota is exceeded, its usage is unknown or the object lacks
+        values.
+        """
         namespace, resource = attributes.action.namespace, attributes.action.group_resource
         if not namespace:
             return
@@ -143,22 +148,22 @@ class ResourceQuota(Plugin):
             raise internal("resource quota evaluation timed out") from None
 
     async def _work(self, namespace: str) -> None:
-        """Judges the writes of a namespace until none waits."""
+        """Check the writes of a namespace until none is waiting."""
         try:
             while waiters := self._waiting.pop(namespace, None):
                 try:
                     await self._judge(namespace, waiters)
-                except Exception as error:  # each of them answers for it
+                except Exception as error:  # each waiting request reports the error
                     for waiter in waiters:
                         waiter.refuse(error)
         finally:
             del self._working[namespace]
 
     async def _judge(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
-        """Judges the writes one after the other, each on top of those before, and stores what they use together.
+        """Check the writes in order, each on top of the ones before, and store their usage together.
 
-        Where that fails for some quotas, those who are charged are judged by these quotas again. What was stored in the
-        others stays, though a write may be refused then: the controller corrects it.
+        If some quotas cannot be stored, the charged writes are checked against these quotas again. The other quotas
+        keep the stored usage even if a write is refused then: the quota controller corrects it.
         """
         accounts, is_much = await self._accounts.get(namespace)
         failure: StatusError | None = None
@@ -197,7 +202,7 @@ class ResourceQuota(Plugin):
             waiter.refuse(failure)
 
     async def _store(self, namespace: str, account: Account) -> None:
-        """Writes the usage into the quota's status. Raises StatusError, Conflict if the quota is another by now."""
+        """Write the usage into a quota's status. Raises StatusError, such as Conflict if the quota has changed."""
 
         def change(quota: Quota) -> Quota:
             quota.metadata.resource_version = account.version
@@ -231,9 +236,10 @@ async def charge(
     *,
     is_much: bool = False,
 ) -> tuple[Account, ...]:
-    """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done.
+    """Return the quotas after a write; the same tuple if the write costs nothing. Raises StatusError if it is not
+    allowed.
 
-    `is_much`: work with the accounts takes long.
+    `is_much` is True if the quotas are so large that the work is offloaded.
     """
     obj = attributes.obj
     try:
@@ -279,8 +285,7 @@ def _check_covered(
     attributes: Attributes,
     evaluator: Evaluator,
 ) -> None:
-    """Raises StatusError if something is used that only a quota could permit, or by an object in a scope in which no
-    quota is."""
+    """Check the resources and scopes that need a quota. Raises StatusError if no quota covers one of them."""
     parts = [part for each in limits for part in each.match_contains]
     needed = {name for name, amount in usage.items() if amount.sign > 0 and any(part in name for part in parts)}
     for account in concerned:
@@ -299,12 +304,15 @@ def _check_covered(
 
 
 def _concerned(accounts: Sequence[Account], attributes: Attributes, evaluator: Evaluator) -> list[int]:
-    """The places of the quotas that are about the object."""
+    """Return the indexes of the quotas that apply to the object."""
     return [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
 
 
 def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:
-    """Whether the quota is about the object. Raises StatusError if it cannot tell how much it may use."""
+    """Return True if the quota applies to the object.
+
+    Raises StatusError if the object lacks values, or the quota's usage is not known yet.
+    """
     obj = attributes.obj
     if not _matches(account, obj, evaluator):
         return False
@@ -318,7 +326,7 @@ def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator
 
 
 def _matches(account: Account, obj: Any, evaluator: Evaluator) -> bool:
-    """Whether the object is in all scopes of the quota and uses anything that it limits."""
+    """Return True if the object is in all scopes of the quota and uses a resource that the quota limits."""
     in_scope = True
     for selector in account.selectors:
         try:
@@ -336,13 +344,13 @@ def _shown_scope(selector: ScopedResourceSelectorRequirement) -> str:
 
 
 def _subtract(usage: Amounts, before: Amounts) -> Amounts:
-    """By how much each amount has grown."""
+    """Return the increase of each amount, without amounts that have not grown."""
     grown = {name: amount - before[name] if name in before else amount for name, amount in usage.items()}
     return {name: amount for name, amount in grown.items() if amount.sign > 0}
 
 
 def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Account:
-    """The account after that. Raises StatusError if it is too much; what a status reports cannot be refused."""
+    """Return the quota after the charge. Raises StatusError if it is exceeded, except for writes of a status."""
     hard, used = account.hard, account.used
     sums = {name: parse(used.get(name, "0")) + amount for name, amount in requested.items()}
     if attributes.action.subresource != "status":
@@ -359,17 +367,17 @@ def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
-def _make(server: Surroundings, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
-    claims = server.objects("resource.k8s.io", "resourceclaims")
-    classes = server.objects("resource.k8s.io", "deviceclasses")
+def _make(dependencies: PluginDependencies, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
+    claims = dependencies.objects("resource.k8s.io", "resourceclaims")
+    classes = dependencies.objects("resource.k8s.io", "deviceclasses")
     return ResourceQuota(
-        server.objects("", "resourcequotas"),
+        dependencies.objects("", "resourcequotas"),
         {
             GroupResource("", "pods"): PodEvaluator(),
             GroupResource("", "services"): ServiceEvaluator(),
             GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
             GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
-                classes, server.objects("", "pods"), claims
+                classes, dependencies.objects("", "pods"), claims
             ),
         },
         limited,

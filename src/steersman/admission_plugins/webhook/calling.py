@@ -1,4 +1,4 @@
-"""One call of one webhook, and how it may end."""
+"""Call of one webhook, and its possible outcomes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ _UNREADABLE: Final = "its answer cannot be read"
 
 
 class CallFailed(Exception):
-    """A webhook could not be asked, or has not answered as it should. `code` is what metrics say of it; `logged` is the
-    reason for the log, which has nothing of the answer: that may repeat the object, a Secret perhaps."""
+    """A webhook could not be called, or its response cannot be used.
+
+    `code` is the status code for metrics. `logged` is the reason for the log, which has nothing of the response,
+    because a response may repeat the object, which may be a Secret.
+    """
 
     def __init__(self, hook: Hook, why: str, code: int, *, logged: str = "") -> None:
         super().__init__(f"failed calling webhook {quote(hook.name)}: {why}")
@@ -41,7 +44,7 @@ class CallFailed(Exception):
 
 
 class Denied(Exception):
-    """A webhook has refused the request."""
+    """A webhook denied the request."""
 
     def __init__(self, error: StatusError) -> None:
         super().__init__(error.message)
@@ -49,7 +52,7 @@ class Denied(Exception):
 
 
 class Caller:
-    """Asks webhooks of one kind; `type` is what metrics call it."""
+    """Calls webhooks of one kind; `type` is the kind's name in metrics."""
 
     def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
         self._clients: Final = clients
@@ -61,9 +64,9 @@ class Caller:
     async def call(
         self, hook: Hook, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
     ) -> Verdict:
-        """What a webhook says of a request that it does not refuse.
+        """Call a webhook and return its verdict if it allows the request.
 
-        Raises CallFailed, Denied, and StatusError 400 for a dry run that it does not take.
+        Raises CallFailed, Denied, and StatusError 400 for a dry run that the webhook does not support.
         """
         if attributes.dry_run and not hook.takes_dry_runs:
             if not hook.side_effects_given:
@@ -84,7 +87,7 @@ class Caller:
         try:
             layer = MUTATING if self._mutating else VALIDATING
             answer = await timed(attributes.audit, layer, client.post_within(review, hook.timeout))
-            # a webhook may have much to say of a small object
+            # A response may be large even for a small object.
             verdict = await offload_if(is_large_review(answer), _read, answer, hook, uid, self._mutating)
         except StatusError as error:
             logged = f"it has answered with {error.code}"
@@ -107,8 +110,10 @@ class Caller:
     def judge(
         self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
     ) -> bool:
-        """Counts a call that began at this time (perf_counter); whether the request goes on though it failed. Raises
-        StatusError where it does not."""
+        """Count a call that began at the time `began` (perf_counter) and ended with `failed`, None for a success.
+
+        Return True if the call failed and the failure is ignored. Raises StatusError if the request is refused.
+        """
         took = perf_counter() - began
         operation = attributes.operation
         if failed is None:

@@ -1,5 +1,6 @@
-"""The clients of all admission webhooks: one for each place, made when it is first asked, closed when no configuration
-names it any more."""
+"""Clients of all admission webhooks: one for each endpoint, created at its first call, closed when no configuration
+names the endpoint any more.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from steersman.work.single_flight import Flight
 
 _AGENT: Final = "kube-apiserver-admission"
 _AT_ONCE: Final = 256
-"""Requests that may be under way to one webhook."""
+"""Most concurrent requests to one webhook."""
 _MOST: Final = 512
-"""Places that a client is kept for; the one that was asked least recently is closed."""
+"""Most clients that are kept. Beyond that the least recently used client is closed."""
 
 
 class Clients:
-    """`login` says who this server is to a host ("name:port")."""
+    """Cache of webhook clients. `login` returns this server's credentials for a host ("name:port")."""
 
     def __init__(
         self,
@@ -39,27 +40,27 @@ class Clients:
         self._clients: dict[ClientConfig, Flight[WebhookClient]] = {}
 
     async def of(self, config: ClientConfig) -> WebhookClient:
-        """The client of a webhook. Raises KubeconfigError."""
+        """Return the client of a webhook. Raises KubeconfigError."""
         flight = self._clients.pop(config, None)
         if flight is None or flight.has_failed:
             flight = Flight(partial(self._made, config))
-        self._clients[config] = flight  # the last
+        self._clients[config] = flight  # at the end: the most recently used
         if len(self._clients) > _MOST:
             self._clients.pop(next(iter(self._clients))).on_result(WebhookClient.close)
         return await flight
 
     async def _made(self, config: ClientConfig) -> WebhookClient:
-        # beside the loop: reading authorities takes a while
+        # In a worker thread, because parsing the CA bundle takes milliseconds.
         endpoint = await offload_if(True, endpoint_of, config, self._locate, self._login, self._itself, self._egress)
         return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
 
     def keep(self, named: frozenset[ClientConfig]) -> None:
-        """Says which webhooks there are now; the clients of all others are closed."""
+        """Close the clients of all webhooks that are not in `named`."""
         for config in self._clients.keys() - named:
             self._clients.pop(config).on_result(WebhookClient.close)
 
     def close(self) -> None:
-        """Closes all."""
+        """Close all clients."""
         for flight in self._clients.values():
             flight.on_result(WebhookClient.close)
         self._clients.clear()

@@ -1,4 +1,4 @@
-"""The webhooks that are configured: in the order of their configurations' names, as they are stored now."""
+"""The configured webhooks, ordered by the names of their configurations, as they are stored now."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from steersman.webhooks.client_config import ClientConfig
 
 
 class Configurations:
-    """Follows the objects of one of the two kinds of configurations; `settled` is told where all webhooks are, after
-    each change."""
+    """Follows the webhook configurations of one kind. `settled` is called with the endpoints of all webhooks after each
+    change.
+    """
 
     def __init__(
         self, objects: Objects, mapper: RESTMapper, settled: Callable[[frozenset[ClientConfig]], None]
@@ -31,23 +32,23 @@ class Configurations:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has changed since `catch_up`."""
+        """Return True if a configuration has changed since the last `catch_up`."""
         return self._changed != self._changed_of()
 
     @property
     def are_none(self) -> bool:
-        """Return True if there are known to be no webhooks now."""
+        """Return True if it is certain that no webhook is configured now."""
         return self._is_empty and self._changed == self._changed_of()
 
     async def catch_up(self) -> None:
-        """Reads what is configured."""
+        """Read the stored configurations."""
         while self.is_behind:
             changed = self._changed_of()
             every: list[Entry[Hook]] = []
             for hooks in await self._objects.read_all("", HOOKS):
                 every += hooks
             if changed != self._changed_of():
-                continue  # it was read while it changed
+                continue  # a configuration changed while all were read
             self._changed = changed
             self._is_empty = not every
             self._index = RuleIndex(every, self._mapper)
@@ -55,9 +56,9 @@ class Configurations:
             self._settled(frozenset(each.value.client for each in every if each.value.client is not None))
 
     def number(self, hook: Hook) -> int:
-        """Which of all webhooks this one is; -1 for one that is configured no more."""
+        """Return the index of a webhook among all webhooks, -1 if it is no longer configured."""
         return self._numbers.get(hook.uid, -1)
 
     def about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
-        """The webhooks whose rules a request meets, and as what each sees it. Raises StatusError."""
+        """Return the webhooks whose rules match a request, each with the matched resource. Raises StatusError."""
         return self._index.of(attributes)

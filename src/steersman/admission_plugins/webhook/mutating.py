@@ -1,4 +1,4 @@
-"""MutatingAdmissionWebhook: lets other servers change what is about to be written, one after the other."""
+"""MutatingAdmissionWebhook: other servers change an object before it is stored, one after the other."""
 
 from __future__ import annotations
 
@@ -39,39 +39,44 @@ _OPERATIONS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 class _Round:
-    """What is remembered from the first round to the second, in which webhooks are asked again that want to be where
-    the object was changed after them (apiserver `webhookReinvokeContext`)."""
+    """State of a write between both rounds of the chain (apiserver `webhookReinvokeContext`).
+
+    In the second round a webhook with reinvocation policy IfNeeded is called again, if the object was changed after its
+    first call.
+    """
 
     def __init__(self) -> None:
         self.asked: set[str] = set()
-        """Those of this round that want to be asked again."""
+        """Webhooks called since the last change of the object that request a second call."""
         self.again: set[str] = set()
-        """Those that will be."""
+        """Webhooks to call again, because the object was changed after their call."""
         self.is_patched = False
-        """Whether the object has been sent as JSON and come back."""
+        """True if a patch has been applied, so that the object has been encoded to JSON and decoded again."""
         self.last: Any = None
-        """The object as the last of them left it: as it is stored, in bytes, so that nobody can change it."""
+        """JSON of the object in the stored version after the last call of the round. Bytes cannot be changed by later
+        plugins.
+        """
 
     def object_changed(self) -> None:
-        """Somebody has changed the object after those that were asked."""
+        """Note that the object has changed: the webhooks called so far are to be called again."""
         self.again |= self.asked
         self.asked = set()
 
 
 class MutatingAdmissionWebhook(WebhookPlugin):
-    """In the order of their configurations, each seeing what the ones before have made of the object."""
+    """Calls the webhooks in the order of their configurations; each gets the object as changed by the ones before."""
 
     name = "MutatingAdmissionWebhook"
     mutates = True
     plural = "mutatingwebhookconfigurations"
 
     async def admit(self, attributes: Attributes) -> None:
-        """Changes `attributes.obj`. Raises StatusError."""
+        """Change `attributes.obj` by the patches of all matching webhooks. Raises StatusError."""
         about = await self._about(attributes)
         if not about:
             return
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
+        kept: _Round = context.plugin_states.setdefault(self.name, _Round())
         if context.is_second and kept.last != await self._outline(attributes):
             kept.object_changed()
         try:
@@ -88,12 +93,12 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 if conditions is not None and not await self._is_met(conditions, hook, attributes, seen, shown[1]):
                     continue
                 if context.is_second and hook.uid not in kept.again:
-                    continue  # even if it would want to be asked now: it was not before
+                    continue  # a webhook that was not called in the first round is not called in the second either
                 patched = await self._ask(hook, attributes, seen, shown[1], kept, context)
                 if patched is None:
                     continue
                 lost = patched.lost
-                if lost is not None:  # the others are shown what it has become, and then it cannot be stored
+                if lost is not None:  # the other webhooks still get the new object, but it cannot be stored
                     shown = seen, shown[1].become(patched.obj, patched.document)
                 else:
                     shown = await self._taken_back(attributes, seen, shown[1], patched)
@@ -106,8 +111,12 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     async def _taken_back(
         self, attributes: Attributes, seen: Seen, shown: Shown, patched: _Patched
     ) -> tuple[Seen, Shown] | None:
-        """Takes what a patch has made into `attributes`. What is of another version is shown to those that see the same
-        as it is now: conversion, there and back, might add to it. Raises StatusError."""
+        """Put a patched object into `attributes`. Return it for webhooks that match the same version, None without
+        conversion.
+
+        Those webhooks get the patched object itself, because a conversion there and back might add to it. Raises
+        StatusError.
+        """
         form = shown.form
         again = None
         if form.converts:
@@ -117,7 +126,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         return again
 
     async def _outline(self, attributes: Attributes) -> Any:
-        """What tells an object from what it was."""
+        """Return the object's JSON in the stored version, to detect changes."""
         obj = attributes.obj
         if obj is None:
             return None
@@ -126,7 +135,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     async def _ask(
         self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
     ) -> _Patched | None:
-        """Asks one webhook; what its patch makes of the object, if it sends one. Raises StatusError."""
+        """Call one webhook. Return the object that its patch results in, None without a patch. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         patched: _Patched | None = None
@@ -138,11 +147,11 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
-            # as upstream: fields that the request itself gives a new owner have a time of nanoseconds until then
+            # As upstream: times of new managedFields entries have nanoseconds until the first encoding to JSON.
             is_changed = patched.is_changed or (not kept.is_patched and shown.is_change)
             if is_changed:
                 kept.object_changed()
-                context.wanted = True
+                context.is_requested = True
             kept.is_patched = True
         if hook.reinvoked:
             kept.asked.add(hook.uid)
@@ -159,25 +168,25 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         return _Told(hook, f"round_{int(context.is_second)}_index_{self._configurations.number(hook)}")
 
     async def _patched(self, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
-        """What a patch makes of the object, which may be large from now on. Raises as `_patched`."""
+        """Apply a webhook's patch, offloaded if it is large. Raises the same exceptions as the function `_patched`."""
         if is_large(verdict.patch):
             mark_large()
         return await offload(_patched, hook, verdict, shown, self._versions)
 
 
 class _Told(Struct, frozen=True):
-    """What the audit is told of a webhook that was asked in a round; `which` is the round and its number."""
+    """Audit annotations of one call of a webhook; `which` names the round and the index of the webhook."""
 
     hook: Hook
     which: str
 
     def asked(self, attributes: Attributes, *, is_changed: bool) -> None:
-        """Whether it has changed the object."""
+        """Annotate that the webhook was called, and if it changed the object."""
         value = {"configuration": self.hook.configuration, "webhook": self.hook.name, "mutated": is_changed}
         attributes.annotate(f"mutation.webhook.admission.k8s.io/{self.which}", encode_in_order(value).decode())
 
     def patched(self, attributes: Attributes, patch: bytes) -> None:
-        """What it has changed, where so much is recorded."""
+        """Annotate the patch, recorded from the audit level Request on."""
         try:
             operations = _OPERATIONS.decode(msgspec.json.format(patch, indent=-1))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -193,26 +202,28 @@ class _Told(Struct, frozen=True):
         attributes.annotate(f"patch.webhook.admission.k8s.io/{self.which}", text, Level.REQUEST)
 
     def failed_open(self, attributes: Attributes) -> None:
-        """That the request goes on though it has failed."""
+        """Annotate that the webhook failed and the failure was ignored."""
         attributes.annotate(f"failed-open.mutation.webhook.admission.k8s.io/{self.which}", self.hook.name)
 
 
 @dataclass(frozen=True)
 class _Patched:
-    """An object that a patch has made."""
+    """Result of a patch."""
 
     obj: Any
     is_changed: bool
-    """Whether it is another than it was."""
+    """True if the patch changed the object."""
     lost: StatusError | None = None
-    """What is told in the end of an object of another kind than the request's."""
+    """Error of an object whose kind was changed by the patch; it is raised after all webhooks have been called."""
     document: bytes = b""
-    """The JSON of such an object."""
+    """JSON of an object whose kind was changed."""
 
 
 def _patched(hook: Hook, verdict: Verdict, shown: Shown, versions: Versions) -> _Patched | None:
-    """What a patch makes of the object, None where it is empty. Raises CallFailed, and StatusError 500 for a patch that
-    does not fit."""
+    """Apply a webhook's patch to the object. Return None for an empty patch.
+
+    Raises CallFailed for a patch that cannot be decoded, and StatusError 500 for a patch that does not apply.
+    """
     try:
         operations, _ = json_patch.decode(decode_untyped(verdict.patch), strict=False)
     except (DecodeError, StatusError) as error:
@@ -240,13 +251,13 @@ def _patched(hook: Hook, verdict: Verdict, shown: Shown, versions: Versions) -> 
 
 
 def _defaulted(kind: Kind[Any], obj: Any) -> bytes:
-    """The JSON of an object once it is defaulted."""
+    """Return the JSON of an object after setting its defaults."""
     kind.default(obj)
     return kind.prefix + kind.body(obj)
 
 
 def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
-    """The kind that a document says to be of. Raises StatusError 500 where nothing has it."""
+    """Return the kind that a document states, `own` if it states none. Raises StatusError 500 for an unknown kind."""
     if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
         return own
     said = patched.get("apiVersion"), patched.get("kind")
@@ -260,7 +271,7 @@ def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
 
 
 def _read(patched: Any, kind: Kind[Any]) -> Any:
-    """The object in a document. Raises StatusError 500."""
+    """Return the object in a document. Raises StatusError 500."""
     data = encode_in_order(patched)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
@@ -269,7 +280,7 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
 
 
 def _decoded(data: bytes, kind: Kind[Any]) -> Any:
-    """Raises StatusError 500."""
+    """Return the object in JSON, with empty kind and apiVersion. Raises StatusError 500."""
     try:
         found = kind.read_own(data, strict=False).obj
         if why := kind.internal_error(found):

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionWebhook: asks other servers, all at the same time, whether something may be written."""
+"""ValidatingAdmissionWebhook: other servers check a write, all at the same time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from steersman.machinery.errors.status import StatusError
 
 _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
 _AT_ONCE: Final = 64
-"""Webhooks that are asked about one request at a time: each takes a connection."""
+"""Most webhooks that are called for one request at the same time, because each needs a connection."""
 
 
 class ValidatingAdmissionWebhook(WebhookPlugin):
-    """The first refusal is told, in the order in which they come."""
+    """Calls all matching webhooks. The first refusal to arrive is reported."""
 
     name = "ValidatingAdmissionWebhook"
     validates = True
     plural = "validatingwebhookconfigurations"
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError."""
+        """Raise StatusError if a webhook refuses the request."""
         about = await self._about(attributes)
         if not about:
             return
@@ -65,7 +65,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
             raise refusals[0]
 
     async def _ask(self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, number: int) -> None:
-        """Asks one webhook, which is the one of this number among those that are asked. Raises StatusError."""
+        """Call one webhook; `number` is its index among the called webhooks. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         try:

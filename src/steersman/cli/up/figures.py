@@ -70,18 +70,18 @@ async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = 
 
     `trouble` is told of the pods and warnings. Raises StatusError, Unreachable.
     """
-    nodes = [is_ready(node) async for node in client.each(NODES)]
+    nodes = [is_ready(node) async for node in client.iterate(NODES)]
     pods: Counter[str] = Counter()
-    async for pod in client.each(TROUBLED_PODS):
+    async for pod in client.iterate(TROUBLED_PODS):
         pods[phase(pod)] += 1
         if trouble is not None:
             trouble.pod_changed(None, pod)
     if trouble is not None:
-        async for event in client.each(EVENTS, field_selector=WARNINGS):
+        async for event in client.iterate(EVENTS, field_selector=WARNINGS):
             trouble.warned(None, event)
-    before, began = _requests(await client.raw("GET", "/metrics")), time.monotonic()
+    before, began = _requests(await client.request("GET", "/metrics")), time.monotonic()
     await asyncio.sleep(seconds)
-    after, ended = _requests(await client.raw("GET", "/metrics")), time.monotonic()
+    after, ended = _requests(await client.request("GET", "/metrics")), time.monotonic()
     look = 1  # the first is counted when the second is answered
     return Figures(len(nodes), sum(nodes), dict(pods), max(after - before - look, 0) / (ended - began))
 
@@ -109,8 +109,8 @@ class Followed:
         self._rate = 0.0
 
     def start(self) -> None:
-        self._informers.of(NODES).on_change(self._node_changed)
-        self._informers.of(TROUBLED_PODS).on_change(self._pod_changed)
+        self._informers.for_resource(NODES).on_change(self._node_changed)
+        self._informers.for_resource(TROUBLED_PODS).on_change(self._pod_changed)
         self._informers.start()
 
     async def stop(self) -> None:

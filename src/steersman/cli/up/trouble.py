@@ -103,8 +103,8 @@ class Trouble:
 
     def follow(self, informers: Informers) -> None:
         """Keep up with the pods and warnings of informers."""
-        informers.of(PODS).on_change(self.pod_changed)
-        informers.of(EVENTS, field_selector=WARNINGS).on_change(self.warned)
+        informers.for_resource(PODS).on_change(self.pod_changed)
+        informers.for_resource(EVENTS, field_selector=WARNINGS).on_change(self.warned)
 
     def failed(self) -> list[str]:
         """Pods that have failed or cannot run, with the reason: the first few, then how many more there are."""

@@ -1,4 +1,4 @@
-"""What a CertificateSigningRequest asks for, and whether its signer signs that (pkg/apis/certificates/helpers.go)."""
+"""Content of CertificateSigningRequests, and the rules of Kubernetes' signers (pkg/apis/certificates/helpers.go)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _NODE: Final = "system:node:"
 _CLIENT_USAGES: Final = ("client auth", "digital signature", "key encipherment")
 _SERVING_USAGES: Final = ("digital signature", "key encipherment", "server auth")
 _NO_RSA: Final = "key encipherment"
-"""The usage that keys other than RSA's do without."""
+"""Usage that is optional for keys other than RSA keys."""
 
 
 class Unreadable(Exception):
-    """The request holds no PKCS #10 request."""
+    """The request is no PKCS #10 request."""
 
 
 class Unfit(Exception):
-    """The signer does not sign such requests; the message is what users see."""
+    """The signer does not sign such requests. Users see the message."""
 
 
 class AlternativeNames(Struct, frozen=True):
-    """The names beside the subject, of the sorts that are signed."""
+    """Subject alternative names by type, of the types that are signed."""
 
     dns: Sequence[GeneralName] = ()
     emails: Sequence[GeneralName] = ()
@@ -50,12 +50,12 @@ class AlternativeNames(Struct, frozen=True):
 
     @property
     def all(self) -> Sequence[GeneralName]:
-        """In the order in which certificates have them."""
+        """Return all names, in the order of certificates."""
         return (*self.dns, *self.emails, *self.addresses, *self.uris)
 
 
 def parse(pem: bytes | None) -> Asked:
-    """The request in the PEM. Loads the cryptography. Raises Unreadable."""
+    """Return the request in PEM. Imports the cryptography package. Raises Unreadable."""
     from cryptography.x509 import load_der_x509_csr
 
     block, _ = decode_block(pem or b"")
@@ -68,7 +68,7 @@ def parse(pem: bytes | None) -> Asked:
 
 
 def common_name(asked: Asked) -> str:
-    """The last common name of the subject, "" if there is none."""
+    """Return the last common name of the subject, "" if there is none."""
     from cryptography.x509.oid import NameOID
 
     found = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -76,7 +76,7 @@ def common_name(asked: Asked) -> str:
 
 
 def alternative_names(asked: Asked) -> AlternativeNames:
-    """The names beside the subject. Raises Unreadable."""
+    """Return the subject alternative names. Raises Unreadable."""
     from cryptography import x509
 
     try:
@@ -90,7 +90,7 @@ def alternative_names(asked: Asked) -> AlternativeNames:
 
 
 def check(asked: Asked, usages: Collection[str], signer: str) -> None:
-    """Raises Unfit for what one of Kubernetes' own signers does not sign, Unreadable."""
+    """Check a request by the rules of a Kubernetes signer. Raises Unfit, Unreadable."""
     if signer == KUBE_APISERVER_CLIENT:
         _check_client_usages(usages)
     elif signer in (KUBELET_CLIENT, KUBELET_SERVING):
@@ -130,16 +130,16 @@ def _check_kubelet(asked: Asked, usages: frozenset[str], *, serving: bool) -> No
 
 
 def is_approved(request: CertificateSigningRequest) -> bool:
-    """Whether it is approved and not denied."""
+    """Return True if a request is approved and not denied."""
     types = {each.type for each in request.status.conditions}
     return APPROVED in types and DENIED not in types
 
 
 def is_judged(request: CertificateSigningRequest) -> bool:
-    """Whether it is approved or denied."""
+    """Return True if a request is approved or denied."""
     return any(each.type in (APPROVED, DENIED) for each in request.status.conditions)
 
 
 def has_failed(request: CertificateSigningRequest) -> bool:
-    """Whether its signer has given it up."""
+    """Return True if the signer has marked the request as failed."""
     return any(each.type == FAILED and each.status in ("", "True") for each in request.status.conditions)

@@ -1,4 +1,4 @@
-"""Keeps the status of quotas: what is limited, and what is used of it."""
+"""Controller of quotas: it keeps limits and usage in their status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import RESOURCE_QUOTAS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.resource_quota.counted import Counted, counted
 from steersman.controllers.resource_quota.sums import ZERO
 from steersman.machinery.built_in.pod_resources import Amounts
@@ -25,46 +25,45 @@ from steersman.work.periodic import Periodic
 from steersman.work.work_queue import TryLater
 
 RESYNC: Final = 300.0
-"""Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
+"""Seconds between two reconciliations of all quotas (`--resource-quota-sync-period`)."""
 _PATIENCE: Final = 10.0
-"""Seconds after which quotas are looked at though not all objects are known."""
+"""Seconds after which quotas are reconciled even if some informers have not synced."""
 QUIET: Final = 2.0
-"""Seconds without anything new in a namespace after which its quotas are looked at again."""
+"""Seconds without new objects in a namespace before its quotas are reconciled again."""
 _SHARE: Final = 4
-"""How many times as long as it took, a quota is left alone until it is looked at again for what was given back."""
+"""Factor of the pause between two reconciliations of a quota for released usage, relative to their duration."""
 
 
 class ResourceQuotaController(Controller[Key]):
-    """A key is namespace and name of a quota.
+    """Computes the usage of quotas. A key is the namespace and name of a quota.
 
-    What is made is charged by admission. This controller finds out what is used when a quota is made or limits
-    something else, and when something is given back: an object was deleted, a pod has ended, a service is of another
-    type.
+    Admission charges new objects. This controller computes the usage of a quota when the quota is created or its limits
+    change, and when usage is released: an object was deleted, a pod has ended, a service has another type.
     """
 
     name = "resourcequota-controller"
     account = "resourcequota-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._quotas = self.informers.of(RESOURCE_QUOTAS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._quotas = self.informers.for_resource(RESOURCE_QUOTAS)
         self._quotas.on_change(self._quota_changed)
         self._pauses: dict[Key, float] = {}
         self._settling: dict[Key, asyncio.TimerHandle] = {}
-        """Quotas in whose namespaces something was made a moment ago."""
+        """Timers of quotas in whose namespaces objects were created recently."""
         self._counted: dict[GroupResource, Counted[Any]] = {}
         for each in counted(self.informers):
             self._counted[each.measure.resource] = each
             self._follow(each)
-        self._monitors = given.monitors
+        self._monitors = dependencies.monitors
         self._monitors.on_change(self._object_changed)
         self._monitors.on_resource(self._resource_added)
 
     async def run(self) -> None:
         self._monitors.start()
-        with suppress(TimeoutError):  # another server may be silent: what it serves is not known then
+        with suppress(TimeoutError):  # an aggregated server may be silent: the usage of its resources stays unknown
             async with asyncio.timeout(_PATIENCE):
-                await self._monitors.synced()
+                await self._monitors.wait_until_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(Periodic("resync of quotas", self._resync, RESYNC).run(), name="resync of quotas")
             group.create_task(super().run(), name=self.name)
@@ -75,7 +74,7 @@ class ResourceQuotaController(Controller[Key]):
         for quota in self._quotas:
             self.queue.add(key_of(quota))
 
-    # What is a reason to look at quotas
+    # Changes that queue quotas
 
     def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
         if new is None:
@@ -115,10 +114,10 @@ class ResourceQuotaController(Controller[Key]):
                 self.queue.add_after(key, self._pauses.get(key, 0.0))
 
     def _settle(self, measure: Measure[Any], namespace: str) -> None:
-        """Has quotas looked at again once nothing more is made.
+        """Queue quotas for the time when no more objects are being created.
 
-        Admission counts an object before there is one. Whoever sums up in between does not find it, and what that
-        writes would stay until the next look at everything, as upstream.
+        Admission charges an object before it is stored. A sum that is computed in between does not include the object,
+        and would otherwise stay wrong until the next resync, as it does upstream.
         """
         for quota in self._quotas.list(namespace) if namespace and self._quotas.count(namespace) else ():
             if measure.matching(quota.status.hard):
@@ -137,7 +136,7 @@ class ResourceQuotaController(Controller[Key]):
             if name in quota.spec.hard and name not in quota.status.used:
                 self.queue.add(key_of(quota))
 
-    # What is used
+    # Usage
 
     async def sync(self, key: Key) -> None:
         quota = self._quotas.get(*key)
@@ -158,7 +157,7 @@ class ResourceQuotaController(Controller[Key]):
             raise TryLater(f"{unknown} is not known yet")
 
     async def _used(self, quota: ResourceQuota) -> tuple[Amounts, str]:
-        """What is used of what the quota limits, and a resource of which that is not known yet, "" if there is none."""
+        """Return the usage of the limited resources, and a resource whose usage is unknown yet, "" if there is none."""
         names, namespace, scopes = quota.spec.hard, quota.metadata.namespace, scopes_of(quota)
         total: Amounts = {}
         for each in self._counted.values():
@@ -177,7 +176,7 @@ class ResourceQuotaController(Controller[Key]):
         return total, unknown
 
     def _others(self) -> Iterator[tuple[Measure[Any], Informer[Any]]]:
-        """Resources of whose objects the number counts alone."""
+        """Yield the measures and informers of resources for which only the number of objects counts."""
         for resource, objects in self._monitors.followed():
             name = resource.group_resource
             if resource.namespaced and name not in self._counted and name not in IGNORED:
@@ -185,7 +184,7 @@ class ResourceQuotaController(Controller[Key]):
 
 
 def _equal(some: dict[str, str], others: dict[str, str]) -> bool:
-    """Whether these are the same amounts, however they are written."""
+    """Return True if the amounts are equal by value."""
     return some == others or (
         some.keys() == others.keys() and all(parse(each) == parse(others[name]) for name, each in some.items())
     )

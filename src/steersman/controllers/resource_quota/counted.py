@@ -1,4 +1,4 @@
-"""What is counted: objects, how they are measured, and which changes of them give something back."""
+"""Resources with measured usage: the measure, and the changes of objects that release usage."""
 
 from __future__ import annotations
 
@@ -33,44 +33,50 @@ _BY_POD: Final = "uid of the pod that a claim was made for"
 
 
 class Counted(Struct, Generic[O], frozen=True):
-    """A resource of whose objects more counts than their number."""
+    """A resource whose objects have more usage than their number."""
 
     measure: Measure[O]
     objects: Informer[O]
     gives_back: Callable[[O, O], bool]
-    """Whether a change from the first to the second may make less, or something else, of what is used."""
+    """Function (old, new) that returns True if the change may reduce or shift the usage."""
     sums: Sums[O] | None
-    """None where what an object uses depends on other objects too."""
+    """Sums of usage, None if the usage of an object also depends on other objects."""
 
     @classmethod
     def by_itself(cls, measure: Measure[O], objects: Informer[O], gives_back: Callable[[O, O], bool]) -> Counted[O]:
-        """With sums that follow the objects."""
+        """Return a resource with sums that follow its objects."""
         sums = Sums(measure)
         objects.on_change(sums.change)
         return cls(measure, objects, gives_back, sums)
 
     async def used(self, names: Collection[str], namespace: str, scopes: Scopes) -> Amounts:
-        """What the objects of a namespace that are in all of the scopes use of `names`, 0 where that is nothing."""
+        """Return the usage of `names` by the objects of a namespace that are in all scopes; 0 for unused names."""
         objects = self.objects.list
         if self.sums is None:
             return await Sum(self.measure, scopes, objects(namespace)).used(names)
         return await self.sums.of(namespace, scopes, objects).used(names)
 
     def forget(self, namespace: str = "") -> None:
-        """Has everything of a namespace, or of all, measured anew."""
+        """Drop the sums of a namespace, or of all, so that they are measured anew."""
         if self.sums is not None:
             self.sums.forget(namespace)
 
 
 def counted(informers: Informers) -> tuple[Counted[Any], ...]:
-    """Everything of which more counts than its number, and quotas: one that is known counts itself."""
-    pods, claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
+    """Return the resources with measured usage, and ResourceQuotas, so that the known quotas are counted from the
+    informer.
+    """
+    pods, claims = informers.for_resource(PODS), informers.for_resource(RESOURCE_CLAIMS)
     return (
         Counted.by_itself(PodMeasure(), pods, _pod_gives_back),
-        Counted.by_itself(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
-        Counted.by_itself(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
-        Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
-        Counted.by_itself(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
+        Counted.by_itself(ServiceMeasure(), informers.for_resource(SERVICES), _service_gives_back),
+        Counted.by_itself(
+            VolumeClaimMeasure(), informers.for_resource(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back
+        ),
+        Counted(_ClaimMeasure(informers.for_resource(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
+        Counted.by_itself(
+            counting(RESOURCE_QUOTAS.group_resource), informers.for_resource(RESOURCE_QUOTAS), lambda *_: False
+        ),
     )
 
 
@@ -81,7 +87,7 @@ def _pod_gives_back(old: Pod, new: Pod) -> bool:
 
 
 def _is_resized(old: Pod, new: Pod) -> bool:
-    """Whether a container that was there before is given something else."""
+    """Return True if the resources of an existing container have changed."""
     before = {
         each.name: each.resources for each in (*old.status.container_statuses, *old.status.init_container_statuses)
     }
@@ -102,7 +108,7 @@ def _volume_claim_gives_back(old: PersistentVolumeClaim, new: PersistentVolumeCl
 
 
 class _ClaimMeasure(Measure[ResourceClaim]):
-    """Counts resource claims and their devices, by the classes and pods that there are."""
+    """Measure of resource claims and their devices, which depends on device classes and pods."""
 
     def __init__(self, classes: Informer[DeviceClass], pods: Informer[Pod], claims: Informer[ResourceClaim]) -> None:
         super().__init__(resource_claims.RESOURCE_CLAIMS)
@@ -110,7 +116,9 @@ class _ClaimMeasure(Measure[ResourceClaim]):
         self._claims = claims
         self._extended: dict[str, str | None] = {}
         classes.on_change(self._class_changed)
-        claims.add_index(_BY_POD, lambda claim: [uid] if (uid := resource_claims.made_for(claim)[0]) else [])
+        claims.add_index(
+            _BY_POD, lambda claim: [uid] if (uid := resource_claims.owning_pod_and_order(claim)[0]) else []
+        )
 
     def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is not None:
@@ -131,8 +139,9 @@ class _ClaimMeasure(Measure[ResourceClaim]):
             return {}
         charged = resource_claims.is_charged(pod, claim)
         if charged is None:
-            _, mine = resource_claims.made_for(claim)
+            _, mine = resource_claims.owning_pod_and_order(claim)
             charged = all(
-                mine <= resource_claims.made_for(each)[1] for each in self._claims.indexed(_BY_POD, owner.uid)
+                mine <= resource_claims.owning_pod_and_order(each)[1]
+                for each in self._claims.indexed(_BY_POD, owner.uid)
             )
         return pod_usage(pod) if charged else {}

@@ -1,4 +1,4 @@
-"""Keeps the EndpointSlices of Services that select pods (pkg/controller/endpointslice)."""
+"""Controller of EndpointSlices of Services with a selector (pkg/controller/endpointslice)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
@@ -31,29 +31,29 @@ from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
 
 _NODES: Final[Key] = "", ""
-"""The key that stands for the zones of nodes."""
+"""Key for a change of nodes and their zones."""
 _NODES_WAIT: Final = 1.0
-"""Seconds that a change of nodes waits for others."""
+"""Seconds during which changes of nodes are collected."""
 _FOREIGN_WAIT: Final = 1.0
-"""Seconds until what others have done to slices is looked at."""
+"""Seconds before changes of slices by other clients are reconciled."""
 
 
 _services_of: Final = partial(services_of_slice, MANAGER)
 
 
 class _State(PodsOfService):
-    """The slices of a Service, by families."""
+    """Pods and slices of a Service, by family."""
 
     def __init__(self, service: Service, nodes: Informer[Node]) -> None:
         super().__init__(service)
         self._nodes = nodes
         self.packings: dict[str, Packing] = {}
         self.homeless: dict[str, str] = {}
-        """Pods on nodes that are not known, with these."""
+        """Names of unknown nodes, by pod."""
         self.deleted: set[str] = set()
-        """Uids of slices that were deleted here and of whose end nothing was heard yet."""
+        """Uids of slices that the controller has deleted but the informer still has."""
         self.is_writing = False
-        """Whether what is heard of may be what is written here."""
+        """True while slices are being written: reported changes may be the controller's own."""
 
     def packing(self, family: str) -> Packing:
         found = self.packings.get(family)
@@ -84,7 +84,7 @@ class _State(PodsOfService):
             each.want(name, None)
 
     def heard_of(self, slice_: EndpointSlice) -> bool:
-        """A slice is on the server in this version; whether somebody else has changed it."""
+        """Record a slice from the informer. Return True if another client has changed it."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
         known = packing.slices.get(metadata.name)
@@ -100,7 +100,7 @@ class _State(PodsOfService):
         return True
 
     def heard_of_end(self, slice_: EndpointSlice) -> bool:
-        """A slice is gone; whether that is news."""
+        """Record the deletion of a slice. Return True if the slice was still in use."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
         known = packing.slices.get(metadata.name)
@@ -112,20 +112,20 @@ class _State(PodsOfService):
 
 
 class EndpointSliceController(PodsOfServicesController[_State]):
-    """A key is namespace and name of a Service."""
+    """Keeps EndpointSlices. A key is the namespace and name of a Service."""
 
     name = "endpointslice-controller"
     account = "endpointslice-controller"
     component = "endpoint-slice-controller"
     retry_delay = 1.0
 
-    def __init__(self, given: Surroundings) -> None:
-        self._nodes = given.informers.of(NODES)
-        self._slices = given.informers.of(ENDPOINT_SLICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self._nodes = dependencies.informers.for_resource(NODES)
+        self._slices = dependencies.informers.for_resource(ENDPOINT_SLICES)
         self._slices.add_index(MANAGER, _services_of)
         self._zones = ZoneShares()
         self._zones_are_known = False
-        super().__init__(given)
+        super().__init__(dependencies)
         self.pods.add_index(BY_NODE, by_node)
         self._nodes.on_change(self._node_changed)
         self._slices.on_change(self._slice_changed)
@@ -137,7 +137,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         return state
 
     async def gone(self, key: Key) -> None:
-        """Slices go with their owner."""
+        """Drop the state of a deleted Service. The garbage collector deletes its slices."""
         for family in ("IPv4", "IPv6"):
             self._zones.forget(key, family)
 
@@ -151,7 +151,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
             self._pods_moved((new or old).metadata.name)  # type: ignore[union-attr]
 
     def _pods_moved(self, node: str) -> None:
-        """The pods of a node are in another zone; they are looked at with the next change of their Services."""
+        """Note that the pods of a node are in another zone. They are processed with the next change of their Services."""
         for pod in self.pods.indexed(BY_NODE, node):
             name = pod.metadata.name
             for key in concerned(self.services, None, pod):
@@ -182,7 +182,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
             self.queue.add(each)
 
     def _known_zones(self) -> ZoneShares:
-        """The shares of zones as nodes are now."""
+        """Return the zones' shares for the current nodes."""
         if not self._zones_are_known:
             self._zones.set_nodes(self._nodes)
             self._zones_are_known = True
@@ -208,7 +208,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
             raise error
 
     async def _write_all(self, key: Key, state: _State, time: str) -> None:
-        """Makes the slices of all families as they should be. Raises StatusError, TryLater."""
+        """Write the slices of all families. Raises StatusError, TryLater."""
         families = families_of(state.service)
         for family in families:
             await self._write_family(key, state, state.packing(family), time)
@@ -270,7 +270,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
 
 
 def _homeless(state: _State) -> TryLater | None:
-    """Why pods are left out, if any are."""
+    """Return an error about the pods on unknown nodes, None if there are none."""
     if not state.homeless:
         return None
     metadata = state.service.metadata
@@ -282,7 +282,7 @@ def _homeless(state: _State) -> TryLater | None:
 
 
 def _kept(slice_: EndpointSlice) -> EndpointSlice:
-    """A slice as informers have it."""
+    """Return a slice without managedFields, as informers have it."""
     slice_.metadata.managed_fields = []
     return slice_
 

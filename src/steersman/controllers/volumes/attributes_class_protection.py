@@ -1,4 +1,4 @@
-"""VolumeAttributesClasses that are deleted stay while something names them (pkg/controller/volume/vacprotection)."""
+"""Controller that keeps deleted VolumeAttributesClasses while they are in use (pkg/controller/volume/vacprotection)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.api.storage.v1 import VolumeAttributesClass
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
 from steersman.machinery.built_in.volumes import ATTRIBUTES_CLASS_PROTECTION, attributes_class_of
 
@@ -17,16 +17,16 @@ _BY_CLASS: Final = "attributes class"
 
 
 class AttributesClassProtection(Controller[str]):
-    """A key is the name of a VolumeAttributesClass."""
+    """Adds and removes the protection finalizer. A key is the name of a VolumeAttributesClass."""
 
     name = "volumeattributesclass-protection-controller"
     account = "volumeattributesclass-protection-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._classes = self.informers.of(VOLUME_ATTRIBUTES_CLASSES)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._classes = self.informers.for_resource(VOLUME_ATTRIBUTES_CLASSES)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
         self._claims.add_index(_BY_CLASS, _of_claim)
         self._volumes.add_index(_BY_CLASS, _of_volume)
         self._classes.on_change(self._class_changed)
@@ -65,7 +65,7 @@ class AttributesClassProtection(Controller[str]):
 
 
 def _of_claim(claim: PersistentVolumeClaim) -> Iterable[str]:
-    """The classes that a claim wants, has, and is on the way to."""
+    """Return the requested, the current and the target class of a claim."""
     modifying = claim.status.modify_volume_status
     names = (
         attributes_class_of(claim),

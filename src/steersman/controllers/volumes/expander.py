@@ -1,4 +1,7 @@
-"""Tells of claims that are to be larger; whoever drives their volumes makes them so (pkg/controller/volume/expand)."""
+"""Controller of claims that request a larger volume (pkg/controller/volume/expand).
+
+It only records events: the volume's driver expands the volume.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, storage_of
 from steersman.machinery.values.quantity import Quantity, parse
 from steersman.work.work_queue import TryLater
 
 
 class VolumeExpander(Controller[Key]):
-    """A key is namespace and name of a claim. No plugin that is left in kube-controller-manager can expand volumes."""
+    """Records events about expansions. A key is the namespace and name of a claim.
+
+    None of the plugins that are left in kube-controller-manager can expand volumes.
+    """
 
     name = "persistentvolume-expander-controller"
     account = "expand-controller"
     component = "volume_expand"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         self._claims.on_change(self._changed)
 
     def _changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:

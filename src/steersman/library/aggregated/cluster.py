@@ -21,7 +21,7 @@ from steersman.library.aggregation import ClusterError
 from steersman.library.models import Plain
 from steersman.machinery.errors.status import StatusError, service_unavailable
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import host_port
 from steersman.net.client.tls import HTTP2
@@ -85,7 +85,7 @@ class Cluster:
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Create the client; `endpoint` uses TLS."""
-        self.shown: Final = shown_url(endpoint.url)
+        self.shown: Final = redacted_url(endpoint.url)
         self.client: Final = Client(TLSTransport(endpoint, again=True, longest=_MAX_ANSWER_BYTES), "steersman")
 
     async def aclose(self) -> None:
@@ -120,7 +120,7 @@ class Cluster:
     async def start_informer(self, informer: Informer[Any]) -> None:
         """Start an informer, and return once it has synced. Raises StatusError as `request` does."""
         informer.start()
-        await self.request(informer.first_attempt)
+        await self.request(informer.wait_for_first_attempt)
 
     async def apply(self, manifests: Sequence[Plain]) -> None:
         """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `request` does."""

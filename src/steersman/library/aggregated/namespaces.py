@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from steersman.admission.interface import DELETE, Attributes, KnownNamespace
+from steersman.admission.interface import DELETE, Attributes, NamespaceState
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.api.core.v1 import Namespace
 from steersman.client.informer import Informer
@@ -28,12 +28,12 @@ class ClusterNamespaces:
         """Stop following the namespaces."""
         await self._informer.stop()
 
-    def find(self, name: str) -> KnownNamespace | None:
+    def find(self, name: str) -> NamespaceState | None:
         """Return a namespace, None if the informer has not seen it."""
         found = self._informer.get("", name)
-        return None if found is None else KnownNamespace(found.status.phase)
+        return None if found is None else NamespaceState(found.status.phase)
 
-    async def look_up(self, name: str) -> KnownNamespace | None:
+    async def look_up(self, name: str) -> NamespaceState | None:
         """Return a namespace that may have been created just now, None if the cluster has none.
 
         Raises StatusError if the cluster does not answer.
@@ -41,7 +41,7 @@ class ClusterNamespaces:
         if is_path_segment_name(name):
             return None
         found = await self._cluster.request(partial(self._cluster.client.find, NAMESPACES, name))
-        return None if found is None else KnownNamespace(found.status.phase)
+        return None if found is None else NamespaceState(found.status.phase)
 
 
 def _without_texts(namespace: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The end of a container that is told to end: its hook, its grace (pkg/kubelet `kuberuntime`, killContainer)."""
+"""Termination of a container: its preStop hook and its grace period (pkg/kubelet `kuberuntime`, killContainer)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from steersman.nodes.container.look import ContainerLook, exact, time_of
 from steersman.nodes.place import PRE_STOP, Stop
 
 KILLED: Final = 137
-"""The exit code of what had to be killed."""
+"""Exit code of a container that was killed (128 + SIGKILL)."""
 _GRACE_OF_EVICTED: Final = 1.0
-"""Seconds that a container has to end where its node has to be rid of it."""
+"""Seconds of grace for a container of an evicted pod."""
 _LEAST_GRACE: Final = 2.0
-"""Seconds that a container has to end after its hook at least."""
+"""Seconds of grace that a container has after its hook at least."""
 
 _SECOND: Final = 1.0
-"""Added to the time of a deletion, which comes without its fraction, so that no grace period is cut short."""
+"""Seconds added to a deletion timestamp, which lacks its fraction, so that no grace period is cut short."""
 _COUNTED: Final = 86400.0 * 365
-"""Seconds of grace up to which the time of a deletion is known: later times may be beyond what a timestamp can say."""
+"""Seconds of grace up to which a deletion timestamp is used: later times may exceed what a timestamp can express."""
 
 
 def told_to_stop(one: ContainerLook) -> Stop:
-    """Has a container end as its pod does."""
+    """Begin the termination of a container because its pod ends, with the grace period of the pod. Return it."""
     look = one.look
     metadata = look.pod.metadata
     at = look.now
@@ -43,21 +43,26 @@ def told_to_stop(one: ContainerLook) -> Stop:
 
 
 def is_hurried(one: ContainerLook, stop: Stop) -> bool:
-    """Return True if the pod is deleted with less time than a container was given to end: it is told once more then."""
+    """Return True if the pod is deleted with a shorter grace period than the container's termination began with.
+
+    The termination then begins again with the shorter period.
+    """
     metadata = one.look.pod.metadata
     return metadata.deletion_timestamp is not None and (metadata.deletion_grace_period_seconds or 0) < stop.grace
 
 
 def stopped(one: ContainerLook, stop: Stop, text: str) -> Stop:
-    """Has a container end, and tells of it."""
+    """Record the termination of a container, with the `Killing` event `text`. Return `stop`."""
     one.tell("Normal", "Killing", text)
     one.remember(stop=stop)
     return stop
 
 
 def end_of(one: ContainerLook, stop: Stop) -> tuple[float | None, bool]:
-    """When a container that is told to end has ended, and whether it had to be killed; None while its hook is to
-    be run."""
+    """Return the time at which a terminating container ends, and True if it has to be killed then.
+
+    The time is None while the command of its preStop hook still has to be run.
+    """
     look, lifecycle = one.look, one.container.lifecycle
     hook = None if lifecycle is None or stop.grace <= 0 else lifecycle.pre_stop
     ran = stop.hook or one.ran(PRE_STOP, stop.container_id)
@@ -77,7 +82,10 @@ def end_of(one: ContainerLook, stop: Stop) -> tuple[float | None, bool]:
 
 
 def terminate(one: ContainerLook, code: int, reason: str, at: float, message: str = "") -> None:
-    """Has a container be one that has ended, and has left a message behind."""
+    """Set the status of a container to terminated, with `code`, `reason` and termination `message`, at the time `at`.
+
+    An empty `reason` becomes `Completed` or `Error`, by the code.
+    """
     status = one.status
     running = status.state.running
     status.state = ContainerState(

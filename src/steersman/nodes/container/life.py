@@ -1,4 +1,4 @@
-"""The life of a container in a pod: it waits for what it needs, starts, is looked after, ends, starts again."""
+"""Life cycle of one container: it waits for its needs, starts, is probed, ends, and starts again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from steersman.nodes.shell.effects import TERMINATED
 
 
 def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
-    """Brings one container to where it is now."""
+    """Advance one container to its state at the time of this sync.
+
+    With `stopping`, its pod ends, and it does not start again. Without `may_start`, it waits.
+    """
     look, container, status = one.look, one.container, one.status
     if (remembered := look.place.memory.get(container.name)) is not None:
         look.memory[container.name] = remembered
@@ -51,7 +54,10 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
 
 
 def _behaviour(one: ContainerLook) -> Behaviour:
-    """Return what a container does; one whose work was done for it ends with that."""
+    """Return the behaviour of a container.
+
+    If the kubelet has done its work (`made`), it ends at once with that result.
+    """
     wrong = one.look.place.made.get(one.container.name)
     behaves = _by_command(one)
     if wrong is None or behaves.is_said:
@@ -60,7 +66,7 @@ def _behaviour(one: ContainerLook) -> Behaviour:
 
 
 def _by_command(one: ContainerLook) -> Behaviour:
-    """Return what a container does; one whose command is followed ends when that does."""
+    """Return the behaviour of a container by its annotations and command; a followed command decides when it ends."""
     look, status, shared = one.look, one.status, one.look.place.shared
     running = status.state.running
     if shared is None or running is None:
@@ -81,7 +87,7 @@ def _by_command(one: ContainerLook) -> Behaviour:
 
 
 def renew(one: ContainerLook) -> None:
-    """Starts a running container anew, as what it is given cannot be changed while it runs."""
+    """Restart a running container, as its new resources cannot be applied while it runs."""
     look, container, status = one.look, one.container, one.status
     running = status.state.running
     assert running is not None
@@ -119,7 +125,9 @@ def renew(one: ContainerLook) -> None:
 
 
 def _end(one: ContainerLook, *, stopping: bool) -> bool:
-    """Whether a running container has ended now; else what it says of itself is put right."""
+    """Return True if a running container has ended by now, and set its status; otherwise probe it and
+    schedule a sync.
+    """
     look, status, behaves = one.look, one.status, one.behaves
     running = status.state.running
     assert running is not None
@@ -153,7 +161,9 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
 
 
 def _tell_of_unknown(one: ContainerLook) -> None:
-    """Tell of the first program of a container that is not simulated, and of what can be done."""
+    """Record an event that names the first program of a container that is not simulated, and the
+    annotations that help.
+    """
     behaves = one.behaves
     if not behaves.not_simulated:
         return
@@ -169,7 +179,7 @@ def _tell_of_unknown(one: ContainerLook) -> None:
 
 
 def _start_again(one: ContainerLook) -> bool:
-    """Starts a container again, or has it wait until it may be."""
+    """Restart an ended container, or keep it waiting until its back-off is over. Return True if it has started."""
     if one.memory.begun is None and not restarts.is_due(one):
         return False
     tried, waiting = one.memory.tried_at, one.status.state.waiting
@@ -181,7 +191,7 @@ def _start_again(one: ContainerLook) -> bool:
 
 
 def _is_delayed(one: ContainerLook) -> bool:
-    """Whether it is too early for the container to begin."""
+    """Return True if the container's start delay is not over yet."""
     look, own = one.look, one.behaves.start_delay
     delay = look.place.start_delay if own is None else own
     return bool(delay) and not look.has_passed(times.unix(look.pod_status.start_time or times.now()) + delay)

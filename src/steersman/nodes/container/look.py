@@ -1,4 +1,4 @@
-"""One look at the containers of a pod: what is known before, what comes of it."""
+"""One sync of the containers of a pod: its input and its results."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from steersman.nodes.place import NOTHING, Happened, Memory, Place, Ran
 
 
 class Look:
-    """What comes of it is in the pod's status, and in `again`, `happened`, `memory` and `pulled`. Times are seconds
-    since 1970."""
+    """Input and results of one sync of a pod.
+
+    The results are in the pod's status and in `again`, `happened`, `memory` and `pulled`. Times are seconds since 1970.
+    """
 
     def __init__(self, pod: Pod, status: PodStatus, place: Place, now: float) -> None:
-        """`status` is what the pod's status becomes."""
+        """Start with `status`, a copy of the pod's status that the sync changes."""
         self.pod = pod
         self.pod_status = status
         self.place = place
         self.now = now
         self.again: float | None = None
-        """When to look the next time."""
+        """Time of the next sync, if nothing else causes an earlier one."""
         self.happened: list[Happened] = []
+        """Events to record."""
         self.memory: dict[str, Memory] = {}
-        """What is to be remembered of containers, by name."""
+        """Records of containers after this sync, by container name."""
         self.pulled: list[str] = []
-        """The full names of images that the node has by now."""
+        """Full names of images that this sync has made present on the node."""
         self.ended_for_probes: set[str] = set()
-        """Containers that have been ended for their probes just now."""
+        """Containers that this sync has ended because of their probes."""
 
     def again_at(self, at: float) -> None:
-        """Has the pod looked at again then, or before; `inf` for never."""
+        """Schedule another sync of the pod at the time `at` at the latest; `inf` schedules none."""
         if at == float("inf"):
             return
         self.again = at if self.again is None else min(self.again, at)
 
     def has_passed(self, due: float) -> bool:
-        """Whether a time has come; else it is looked at again then."""
+        """Return True if the time `due` has come; otherwise schedule a sync for it."""
         if due > self.now:
             self.again_at(due)
             return False
@@ -49,31 +52,31 @@ class Look:
 
 
 class ContainerLook:
-    """One container in a look at its pod. `path` is where it is in the pod, as events name it."""
+    """One container in a sync of its pod. `path` is its field path, as events name it."""
 
     __slots__ = ("behaves", "container", "look", "path", "status")
 
     def __init__(self, look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> None:
-        """`status` is what the container's status becomes."""
+        """Start with `status`, the container's status within the copy that the sync changes."""
         self.look = look
         self.container = container
         self.status = status
         self.path = path
         self.behaves = Behaviour()
-        """What it does this time."""
+        """Behaviour of the container in its current run."""
 
     @property
     def last_end(self) -> ContainerStateTerminated | None:
-        """How it has ended last."""
+        """Last termination of the container, or None."""
         return self.status.state.terminated or self.status.last_state.terminated
 
     @property
     def memory(self) -> Memory:
-        """What is known of it beside its status."""
+        """The kubelet's record of the container."""
         return self.look.memory.get(self.container.name, NOTHING)
 
     def remember(self, **changes: Any) -> None:
-        """Changes that."""
+        """Change fields of the kubelet's record of the container."""
         found = replace(self.memory, **changes)
         if found == NOTHING:
             self.look.memory.pop(self.container.name, None)
@@ -81,26 +84,28 @@ class ContainerLook:
             self.look.memory[self.container.name] = found
 
     def ran(self, kind: str, container_id: str) -> Ran | None:
-        """What came of a command that was run for this look."""
+        """Return the result of a command of the given kind that was run for this sync in this run of the container, or
+        None.
+        """
         found = self.look.place.ran.get((self.container.name, kind))
         return found if found is not None and found.container_id == container_id else None
 
     def tell(self, type_: str, reason: str, message: str) -> None:
-        """Tells an event about it."""
+        """Record an event about the container."""
         self.look.happened.append(Happened(type_, reason, message, self.path))
 
 
 def time_of(seconds: float) -> str:
-    """As statuses have it, to the second."""
+    """Return a time as statuses show it, with whole seconds."""
     return times.format_time(datetime.fromtimestamp(int(seconds), UTC))
 
 
 def exact(seconds: float) -> float | None:
-    """A moment that is to be remembered, as `time_of` leaves something of it out."""
+    """Return `seconds` if it has a fraction, which `time_of` drops and the record must keep; otherwise None."""
     return None if seconds == int(seconds) else seconds
 
 
 def full_name(pod: Pod) -> str:
-    """A pod as a kubelet names it in texts."""
+    """Return a pod's name as a kubelet writes it in messages: NAME_NAMESPACE(UID)."""
     metadata = pod.metadata
     return f"{metadata.name}_{metadata.namespace}({metadata.uid})"

@@ -1,7 +1,7 @@
-"""Probes of containers: when they look, what counts of what they find (pkg/kubelet/prober).
+"""Probes of containers: when they run and how their results count (pkg/kubelet/prober).
 
-A command is run by the shell where that knows its program. Everything else succeeds while the container runs, unless an
-annotation says that it fails.
+A command whose program the simulated shell knows is run. Every other probe succeeds while the container runs, unless an
+annotation makes it fail.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from steersman.nodes.shell.programs import PROGRAMS
 
 KINDS: Final = (STARTUP, LIVENESS, READINESS)
 _MOST_OUTPUT: Final = 10 << 10
+"""Characters of a command's output that are reported."""
 
 
 class Found(NamedTuple):
-    """What a probe has found, and what it says if that is not good."""
+    """Result of one attempt of a probe. `output` says why it failed."""
 
     good: bool
     output: str = ""
 
 
 def probe_of(container: AnyContainer, kind: str) -> Probe | None:
-    """The container's probe of a kind."""
+    """Return the probe of the given kind of a container, or None."""
     match kind:
         case "Startup":
             return container.startup_probe
@@ -51,25 +52,27 @@ def probe_of(container: AnyContainer, kind: str) -> Probe | None:
 
 
 def number_at(probe: Probe, started: float, now: float) -> int:
-    """How many looks there have been before the one that falls due; -1 before the first."""
+    """Return the number of the last attempt that is due at `now`; the first is 0, and -1 means that none is due."""
     passed = now - started - probe.initial_delay_seconds
     return -1 if passed < 0 else int(passed // max(probe.period_seconds, 1))
 
 
 def time_at(probe: Probe, started: float, number: int) -> float:
-    """When a look falls due."""
+    """Return the time at which the attempt `number` is due."""
     return started + probe.initial_delay_seconds + number * max(probe.period_seconds, 1)
 
 
 def first_from(probe: Probe, started: float, at: float) -> float:
-    """When the first look at a time or after it falls due."""
+    """Return the time of the first attempt that is due at `at` or later."""
     number = max(number_at(probe, started, at), 0)
     due = time_at(probe, started, number)
     return due if due >= at else time_at(probe, started, number + 1)
 
 
 def known(ticks: Ticks | None, status: ContainerStatus, kind: str) -> Ticks:
-    """What is known of a probe: without looks, what the status says."""
+    """Return the state of a probe in this run of the container: the recorded one, or the one that its
+    status implies.
+    """
     if ticks is not None and ticks.container_id == status.container_id:
         return ticks
     good = {STARTUP: bool(status.started), READINESS: status.ready}.get(kind, True)
@@ -77,7 +80,7 @@ def known(ticks: Ticks | None, status: ContainerStatus, kind: str) -> Ticks:
 
 
 def looked(probe: Probe, before: Ticks, number: int, *, good: bool) -> Ticks:
-    """What is known after another look."""
+    """Return the state of a probe after the attempt `number` with the given result."""
     run = before.run + 1 if before.last == good else 1
     threshold = probe.success_threshold if good else probe.failure_threshold
     counts = good if run >= max(threshold, 1) else before.good
@@ -85,12 +88,12 @@ def looked(probe: Probe, before: Ticks, number: int, *, good: bool) -> Ticks:
 
 
 def has_failed(probe: Probe, ticks: Ticks) -> bool:
-    """Whether it has failed as often as its threshold asks for."""
+    """Return True if the last attempts failed in a row, as many as the failure threshold."""
     return not ticks.last and ticks.run >= max(probe.failure_threshold, 1)
 
 
 def is_run(action: ExecAction | None) -> bool:
-    """Whether a command is run by the shell, which knows its program."""
+    """Return True if the simulated shell can run a command, because it knows its program."""
     if action is None or not action.command:
         return False
     name = action.command[0].rpartition("/")[2]
@@ -98,7 +101,7 @@ def is_run(action: ExecAction | None) -> bool:
 
 
 def found_by_command(probe: Probe, ran: Ran) -> Found:
-    """What a command says of its container."""
+    """Return the result of a probe whose command was run."""
     timeout = max(probe.timeout_seconds, 1)
     if ran.seconds > timeout:
         command = " ".join(probe.exec.command) if probe.exec is not None else ""
@@ -108,7 +111,7 @@ def found_by_command(probe: Probe, ran: Ran) -> Found:
 
 
 def said_to_fail(probe: Probe, address: str) -> str:
-    """What a probe says that fails as an annotation wants it."""
+    """Return the output of a probe that an annotation makes fail, as a kubelet words it."""
     if probe.http_get is not None:
         return "HTTP probe failed with statuscode: 500"
     if probe.tcp_socket is not None:
@@ -120,7 +123,7 @@ def said_to_fail(probe: Probe, address: str) -> str:
 
 
 class Wanted(NamedTuple):
-    """A command that is to be run in a container now."""
+    """Command of a probe or hook that is due in a container."""
 
     container: AnyContainer
     status: ContainerStatus
@@ -131,7 +134,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(pod: Pod, memory: Mapping[str, Memory], now: float) -> Iterator[Wanted]:
-    """The commands of probes and hooks that fall due."""
+    """Yield the commands of probes and hooks of a pod that are due."""
     containers = {each.name: each for each in all_containers(pod.spec)}
     for status in all_statuses(pod.status):
         container = containers.get(status.name)

@@ -1,4 +1,4 @@
-"""Running containers are looked after: whether they have started, are ready, have to end (pkg/kubelet `prober`)."""
+"""Probing of running containers: startup, readiness and liveness (pkg/kubelet `prober`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Stop, Ticks
 
 
 def looked_after(one: ContainerLook, started: float) -> Stop | None:
-    """Whether a running container has started and is ready; that it is told to end if a probe wants it."""
+    """Run the due probes of a running container and set its `started` and `ready`.
+
+    Returns its termination if a startup or liveness probe has failed too often.
+    """
     container, status = one.container, one.status
     if container.startup_probe is None:
         status.started = True
@@ -42,7 +45,7 @@ def _failed(one: ContainerLook, kind: str, probe: Probe) -> Stop:
 
 
 def _look(one: ContainerLook, kind: str, probe: Probe, started: float) -> tuple[Ticks, bool]:
-    """What is known of a probe by now, and whether it has failed as often as it may."""
+    """Return the state of a probe after a due attempt, and True if it has failed as often as its threshold."""
     look, remembered = one.look, one.memory.ticks
     ticks = probes.known(remembered.get(kind), one.status, kind)
     number = probes.number_at(probe, started, look.now)
@@ -59,7 +62,7 @@ def _look(one: ContainerLook, kind: str, probe: Probe, started: float) -> tuple[
         ticks = probes.looked(probe, ticks, number, good=found.good)
         if not found.good:
             one.tell("Warning", "Unhealthy", f"{kind} probe failed: {found.output}")
-    if ticks.last and ticks.good and not probes.is_run(probe.exec):  # nothing changes before it is said to fail
+    if ticks.last and ticks.good and not probes.is_run(probe.exec):  # changes only when an annotation says so
         kept = {name: each for name, each in remembered.items() if name != kind}
         if fails_at is not None:
             look.again_at(probes.first_from(probe, started, max(fails_at, look.now + 0.001)))
@@ -71,7 +74,7 @@ def _look(one: ContainerLook, kind: str, probe: Probe, started: float) -> tuple[
 
 
 def _found(one: ContainerLook, kind: str, probe: Probe, fails_at: float | None) -> probes.Found | None:
-    """What a probe finds now; None while its command is to be run."""
+    """Return the result of the due attempt of a probe; None while its command still has to be run."""
     look = one.look
     if fails_at is not None and fails_at <= look.now:
         return probes.Found(good=False, output=probes.said_to_fail(probe, look.pod_status.pod_ip))

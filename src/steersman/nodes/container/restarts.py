@@ -1,4 +1,4 @@
-"""Whether containers that have ended are started again, and when (pkg/kubelet `kuberuntime`, doBackOff)."""
+"""Restarts of ended containers, with the restart back-off (pkg/kubelet `kuberuntime`, doBackOff)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from steersman.nodes.place import moment_of
 from steersman.work.backoff import Backoff
 
 BACKOFF: Final = Backoff(10.0, 300.0)
-"""Seconds before a container is started again."""
+"""Seconds before an ended container is restarted."""
 _BACKOFF_RESET: Final = 600.0
-"""Seconds of running after which the next restart is the first again."""
+"""Seconds of running after which the next restart has no back-off."""
 
 
 def is_restarted(pod: Pod, container: AnyContainer, status: ContainerStatus) -> bool:
-    """Whether a container that has ended is started again."""
+    """Return True if an ended container is to be restarted."""
     last = status.state.terminated or status.last_state.terminated
     code = last.exit_code if last is not None else 0
     if isinstance(container, EphemeralContainer):
@@ -39,7 +39,7 @@ def is_restarted(pod: Pod, container: AnyContainer, status: ContainerStatus) -> 
 
 
 def should_restart(pod: Pod, container: AnyContainer, code: int) -> bool:
-    """Return True if the rules and the policy of a container have it run again after it has ended with `code`."""
+    """Return True if the restart rules and policy of a container restart it after it has ended with `code`."""
     if restart_all.matching_rule(container, code) is not None:
         return True
     policy = container.restart_policy or pod.spec.restart_policy
@@ -47,7 +47,7 @@ def should_restart(pod: Pod, container: AnyContainer, code: int) -> bool:
 
 
 def is_due(one: ContainerLook) -> bool:
-    """Whether a container that has ended may be started again by now; else it waits."""
+    """Return True if the restart back-off of an ended container is over; otherwise set its status to waiting."""
     look, status, last = one.look, one.status, one.last_end
     assert last is not None
     finished = moment_of(last.finished_at, one.memory.ended)
@@ -67,8 +67,10 @@ def is_due(one: ContainerLook) -> bool:
 
 
 def _is_due_since_before(one: ContainerLook, seconds: float) -> bool:
-    """Whether a container that was ended for a probe starts at once: the wait, one time shorter, counts from the
-    end before that one."""
+    """Return True if a container that was ended for a probe restarts at once.
+
+    Its back-off, halved, counts from the termination before the last.
+    """
     before = one.status.last_state.terminated
     if one.container.name not in one.look.ended_for_probes:
         return False
@@ -78,5 +80,5 @@ def _is_due_since_before(one: ContainerLook, seconds: float) -> bool:
 
 
 def where_init(pod: Pod, container: AnyContainer) -> bool:
-    """Whether a container is one of the init containers."""
+    """Return True if a container is one of the pod's init containers."""
     return any(each is container for each in pod.spec.init_containers)

@@ -1,4 +1,4 @@
-"""The start of a container: its image, what its configuration asks for, its hook.
+"""Start of a container: its image, its configuration and its postStart hook.
 
 Follows pkg/kubelet `kuberuntime` (startContainer).
 """
@@ -26,11 +26,14 @@ from steersman.nodes.shell.effects import TERMINATED
 from steersman.nodes.surroundings import breaks_non_root, user_of
 
 _RETRY: Final = 10.0
-"""Seconds after which a start that has failed is tried again, and half of it more at most."""
+"""Seconds before a failed start is tried again, plus up to half as much that depends on the pod."""
 
 
 def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
-    """Whether a container has started now, with its image, what its configuration asks for, and its hook."""
+    """Start a container if its image and configuration allow it and its hook is done. Return True if it runs now.
+
+    With `again`, it is a restart: its last termination is kept and its restart count rises.
+    """
     look, container, status, memory = one.look, one.container, one.status, one.memory
     if memory.begun is not None:
         return _has_begun(one, memory.begun)
@@ -68,12 +71,12 @@ def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
 
 
 def is_missing(one: ContainerLook) -> bool:
-    """Whether nobody has a container's image."""
+    """Return True if a container's image is configured as missing from all registries."""
     return images.is_missing(one.container.image, one.look.place.missing_images)
 
 
 def retry_at(look: Look, tried: float) -> float:
-    """A while after a try, not the same for all pods."""
+    """Return the time to try again after a failed start at `tried`; pods differ, so that they do not retry together."""
     part = int(digest(look.pod.metadata.uid)[:4], 16) / 0xFFFF
     return tried + _RETRY * (1 + part / 2)
 
@@ -110,7 +113,7 @@ def _has_image(one: ContainerLook, error: str) -> bool:
 
 
 def _fail(one: ContainerLook, reason: str, message: str) -> None:
-    """A start that has failed, and is tried again after a while."""
+    """Record a failed start, which is tried again later."""
     one.tell("Warning", "Failed", f"Error: {message}")
     put_waiting(one.status, reason, message)
     _try_again_later(one)
@@ -123,7 +126,7 @@ def _try_again_later(one: ContainerLook) -> None:
 
 
 def put_waiting(status: ContainerStatus, reason: str, message: str) -> None:
-    """Has a container wait that does not run."""
+    """Set a container that does not run to waiting."""
     if status.state.terminated is not None:
         status.last_state = ContainerState(terminated=status.state.terminated)
     status.state = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message))
@@ -135,7 +138,7 @@ def _id_of(one: ContainerLook) -> str:
 
 
 def create(one: ContainerLook) -> None:
-    """Makes a container that has not run yet."""
+    """Create a container that does not run yet: its image, ID and user in the status."""
     image, status = one.container.image, one.status
     status.image = image_name(image)
     status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
@@ -146,7 +149,7 @@ def create(one: ContainerLook) -> None:
 
 
 def run(one: ContainerLook, since: float) -> None:
-    """Has a container run that was made."""
+    """Set a created container to running since the time `since`."""
     container, status = one.container, one.status
     status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
     status.started = status.ready = False
@@ -160,7 +163,7 @@ def run(one: ContainerLook, since: float) -> None:
 
 
 def _has_begun(one: ContainerLook, begun: Begun) -> bool:
-    """Whether a container that was created has gone through its hook."""
+    """Return True if the postStart hook of a created container has succeeded, and set the container to running then."""
     look, lifecycle = one.look, one.container.lifecycle
     hook = None if lifecycle is None else lifecycle.post_start
     ran = begun.hook or one.ran(POST_START, begun.container_id)
@@ -180,7 +183,7 @@ def _has_begun(one: ContainerLook, begun: Begun) -> bool:
 
 
 def _end_after_hook(one: ContainerLook, message: str) -> None:
-    """Ends a container whose hook has failed."""
+    """Terminate a container whose postStart hook has failed."""
     one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
     one.tell("Normal", "Killing", "FailedPostStartHook")
     terminate(one, TERMINATED, "", one.look.now)

@@ -1,4 +1,4 @@
-"""`exec`, `attach` and `run`: commands in containers, in real time."""
+"""The endpoints `exec`, `attach` and `run`: commands in containers, in real time."""
 
 from __future__ import annotations
 
@@ -38,32 +38,33 @@ from steersman.nodes.surroundings import command_of
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
 LOOKS_EVERY: Final = 1.0
+"""Seconds between two checks whether the container still runs."""
 _MOST_LINE: Final = 1 << 20
 _KEYS_AT_ONCE: Final = 512
 _MOST_OUTPUT: Final = 16 << 20
-"""Bytes of the answer to `run`."""
+"""Bytes of the response to `run`."""
 
 
 class _NotFound(Exception):
-    """There is no such program in the container."""
+    """The container has no such program."""
 
 
 def exec_in(asked: Asked, request: Request) -> Response:
-    """Runs a command beside what runs in the container, and connects its streams to the client."""
+    """Run a command in a container, with its streams connected to the client."""
     if (refusal := _refusal(asked)) is not None:
         return refusal
     return command_streams(request, asked.query, partial(_execute, asked, list(asked.query.get("command", ()))))
 
 
 def attach_to(asked: Asked, request: Request) -> Response:
-    """Connects the client to what runs in the container."""
+    """Connect the client to the container's own command."""
     if (refusal := _refusal(asked)) is not None:
         return refusal
     return command_streams(request, asked.query, partial(_attach, asked))
 
 
 async def run_in(asked: Asked, request: Request) -> Response:
-    """Runs a command; the answer is what it prints."""
+    """Run a command and return its output as the response."""
     if (refusal := _not_running(asked)) is not None:
         return refusal
     words = " ".join(asked.query.get("cmd", ())).split(" ")
@@ -91,7 +92,7 @@ def _not_running(asked: Asked) -> Response | None:
 
 
 class _Collected:
-    """Streams without a client: what is written is kept."""
+    """Streams without a client, which collect the output."""
 
     def __init__(self) -> None:
         self.taken = bytearray()
@@ -118,11 +119,13 @@ async def _execute(asked: Asked, words: list[str], streams: Streams, wanted: Wan
 
 
 async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
-    """What stands before the container's standard input is run when somebody comes; else its output is shown."""
+    """Run the command of a container that reads standard input for the client; show the output of any other
+    container.
+    """
     container, status = asked.container, asked.status
     if not (container.stdin and wanted.stdin) or status is None:
         try:
-            found = follow(asked, LogOptions(follow=True, since=times.moment()))
+            found = follow(asked, LogOptions(follow=True, since=times.unix_now()))
         except NoLogs:
             return Finished()
         async with aclosing(found) as lines:
@@ -135,12 +138,12 @@ async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
     except _NotFound:
         await _until_ended(asked, status.container_id)
         return Finished()
-    asked.kubelet.containers.end(asked.pod, status, code, times.moment())
+    asked.kubelet.containers.end(asked.pod, status, code, times.unix_now())
     return Finished()
 
 
 async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted) -> int:
-    """The exit code. Raises ClientGone, _NotFound."""
+    """Run a command and return its exit code. Raises ClientGone, _NotFound."""
     status = asked.status
     assert status is not None
     kubelet = asked.kubelet
@@ -174,7 +177,7 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
 
 
 async def _until_ended(asked: Asked, container_id: str) -> None:
-    """Returns when the container has ended."""
+    """Wait until the container has ended."""
     while True:
         status = asked.status
         if status is None or status.state.running is None or status.container_id != container_id:
@@ -183,7 +186,7 @@ async def _until_ended(asked: Asked, container_id: str) -> None:
 
 
 class _Command:
-    """Does what a command asks for, as time goes by."""
+    """Runs a command in real time and performs its effects."""
 
     def __init__(self, asked: Asked, terminal: _Lines, slices: Slices) -> None:
         self._asked = asked
@@ -191,7 +194,7 @@ class _Command:
         self._slices = slices
 
     async def run(self, course: Course) -> int:
-        """The exit code. Raises ClientGone, _NotFound."""
+        """Run the command and return its exit code. Raises ClientGone, _NotFound."""
         answer: Answer = None
         while True:
             await self._slices.begin()
@@ -216,7 +219,7 @@ class _Command:
             self._slices.has_waited()
 
     async def _answer(self, effect: Effect) -> Answer:
-        """Raises ClientGone, Interrupted, _NotFound."""
+        """Perform an effect and return its answer. Raises ClientGone, Interrupted, _NotFound."""
         match effect:
             case Write(stream, data):
                 await self._terminal.write(stream, data)
@@ -236,18 +239,18 @@ class _Command:
                 status = self._asked.status
                 if status is not None:
                     kubelet = self._asked.kubelet
-                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.moment())
+                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.unix_now())
         return None
 
 
 class _Lines:
-    """Standard input by lines or pieces, and output; with a terminal in between if there is one."""
+    """Standard input by lines or pieces, and output, through a terminal if the client asked for one."""
 
     def __init__(self, streams: Streams, wanted: Wanted, slices: Slices, memory: Memory) -> None:
         self._streams = streams
         self._memory = memory
         self._held = 0
-        """Bytes of the memory that are taken for what has come and was not read yet."""
+        """Reserved bytes for input that has arrived and is not read yet."""
         self._terminal = Terminal() if wanted.tty else None
         self._has_input = wanted.stdin
         self._slices = slices
@@ -255,12 +258,12 @@ class _Lines:
         self._over = False
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Release the memory, as nothing is read any more."""
         self._memory.give(self._held)
         self._held = 0
 
     def _add(self, data: bytes) -> None:
-        """Keeps what has come. Raises OutOfMemory where programs of the namespace keep too much."""
+        """Buffer input. Raises OutOfMemory if programs of the namespace buffer too much."""
         self._over = not data
         more = self._source.size + len(data) - self._held
         if more > 0 and not self._memory.take(more):
@@ -271,13 +274,13 @@ class _Lines:
         self._source.add(data)
 
     async def write(self, stream: int, data: bytes) -> None:
-        """Raises ClientGone."""
+        """Write output. Raises ClientGone."""
         if self._terminal is not None:
             stream, data = STDOUT, shown(data)
         await self._streams.write(stream, data)
 
     async def line(self) -> bytes | None:
-        """The next line, None at the end. Raises ClientGone, Interrupted."""
+        """Return the next line; None at the end. Raises ClientGone, Interrupted."""
         if self._terminal is not None:
             return await self._typed(self._terminal)
         while (line := self._source.line()) is None:
@@ -287,7 +290,7 @@ class _Lines:
         return line
 
     async def piece(self) -> bytes | None:
-        """The next bytes, None at the end. Raises ClientGone, Interrupted."""
+        """Return the next bytes; None at the end. Raises ClientGone, Interrupted."""
         if self._terminal is not None:
             return await self._typed(self._terminal)
         while not self._source.size:
@@ -306,7 +309,7 @@ class _Lines:
     # A terminal
 
     async def _typed(self, terminal: Terminal) -> bytes | None:
-        """The next line that was typed, None for the end."""
+        """Return the next line typed at the terminal; None at the end."""
         while not terminal.lines:
             if self._is_over:
                 return None
@@ -316,7 +319,7 @@ class _Lines:
         return line or None
 
     async def wait(self, seconds: float) -> None:
-        """Lets time pass; what is typed meanwhile waits for who reads it. Raises ClientGone, Interrupted."""
+        """Wait, while keys typed at the terminal are buffered. Raises ClientGone, Interrupted."""
         if self._terminal is None or not self._has_input:
             await asyncio.sleep(seconds if seconds != float("inf") else 1e9)
             return
@@ -329,7 +332,7 @@ class _Lines:
             return
 
     async def _keys(self, terminal: Terminal) -> None:
-        """Takes keys, and shows them. Raises ClientGone, Interrupted."""
+        """Read keys from the client and echo them. Raises ClientGone, Interrupted."""
         if not self._source.size:
             self._slices.has_waited()
             self._add(await self._streams.read())

@@ -1,7 +1,7 @@
-"""`GET /containerLogs/NAMESPACE/POD/CONTAINER`: what a container has printed, as far as it is asked for.
+"""The endpoint `GET /containerLogs/NAMESPACE/POD/CONTAINER`: the log of a container.
 
-What a container prints follows from its command (`rehearsal`) and the annotations of its pod, and from when it began;
-nothing is kept.
+The log is computed from the container's command (`rehearsal`), the annotations of its pod, and its start time. No log
+is stored.
 """
 
 from __future__ import annotations
@@ -30,30 +30,33 @@ from steersman.nodes.shell.effects import Memory, Source
 from steersman.nodes.surroundings import command_of, surroundings
 
 _MOST_LINES: Final = 50_000
+"""Lines that are kept for one request; earlier ones count as rotated away."""
 _MOST_BYTES: Final = 16 << 20
-"""That are kept for one request; what came before counts as rotated away."""
+"""Bytes that are kept for one request; earlier ones count as rotated away."""
 _LINE_ITSELF: Final = 128
-"""Bytes that a line takes beside its contents."""
+"""Overhead of a line in bytes."""
 _MOST_LINE: Final = 1 << 14
-"""Bytes after which a line that has not ended is taken as it is."""
+"""Bytes after which an unfinished line is taken as a line."""
 _LINES_A_TURN: Final = 256
+"""Lines after which others may have the event loop."""
 _KEPT_LINES: Final = 1000
+"""Repetitions of an annotation's lines before now that are shown."""
 _GIVES_WAY: Final = 64
-"""Lines of an annotation after which others may have the loop."""
+"""Lines of an annotation after which others may have the event loop."""
 _MOST_A_SECOND: Final = 10_000
-"""Lines of an annotation."""
+"""Lines of an annotation in a second at most."""
 _MAX_INT64: Final = 2**63 - 1
 _DIGITS: Final = 19
 _LOOKS_EVERY: Final = 1.0
-"""Seconds after which a log that is followed is looked at again at the latest."""
+"""Seconds between two checks whether the container of a followed log still runs."""
 
 
 class NoLogs(Exception):
-    """There is nothing to show; the text is the kubelet's."""
+    """There is no log to show. The text is the kubelet's."""
 
 
 class LogOptions(Struct, frozen=True):
-    """What of a log is asked for; `since` is in seconds since 1970."""
+    """Options of a log request. `since` is in seconds since 1970."""
 
     follow: bool = False
     previous: bool = False
@@ -64,7 +67,7 @@ class LogOptions(Struct, frozen=True):
 
     @classmethod
     def of(cls, query: Query, now: float) -> LogOptions:
-        """Raises ValueError for what is none."""
+        """Parse the query of a request. Raises ValueError or TimeError for an invalid parameter."""
 
         def number(name: str) -> int | None:
             value = query.get(name, ("",))[0]
@@ -87,12 +90,12 @@ class LogOptions(Struct, frozen=True):
 
 
 def _duration(seconds: int) -> float:
-    """Return the seconds of Go's Duration of so many, whose 64 bits of nanoseconds overflow after 292 years."""
+    """Return the seconds of a Go Duration of `seconds`, whose 64 bits of nanoseconds overflow after 292 years."""
     return ((seconds * 10**9 + 2**63) % 2**64 - 2**63) / 10**9
 
 
 class Run(NamedTuple):
-    """One life of a container: when it began, and ended if it has."""
+    """One run of a container: its start, and its end if it has ended, in seconds since 1970."""
 
     container_id: str
     began: float
@@ -100,7 +103,7 @@ class Run(NamedTuple):
 
 
 def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: bool) -> Run:
-    """The life whose log is asked for. Raises NoLogs."""
+    """Return the run whose log is requested. Raises NoLogs."""
     where = f'container "{name}" in pod "{pod.metadata.name}"'
     if status is None:
         raise NoLogs(f"{where} is not available")
@@ -132,9 +135,9 @@ def _run(state: ContainerState, container_id: str) -> Run:
 
 
 async def container_logs(asked: Asked) -> Response:
-    """What the container has printed, and what it goes on to print."""
+    """Return the log of a container; with the option `follow`, the response goes on."""
     try:
-        options = LogOptions.of(asked.query, times.moment())
+        options = LogOptions.of(asked.query, times.unix_now())
     except (ValueError, times.TimeError):
         return text(400, '{"message": "Unable to decode query."}')
     try:
@@ -145,7 +148,7 @@ async def container_logs(asked: Asked) -> Response:
 
 
 def follow(asked: Asked, options: LogOptions) -> AsyncGenerator[Printed, None]:
-    """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
+    """Yield the log line by line, and go on if `options.follow` is set. Raises NoLogs."""
     run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
     known = asked.kubelet.containers.memory(asked.pod.metadata.uid).get(asked.container.name, NOTHING)
     if run.ended is None and known.began is not None and run.began <= known.began < run.began + 1:
@@ -173,8 +176,8 @@ def _nano_time(at: float) -> str:
 
 
 async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator[Printed, None]:
-    """The lines that are asked for: those there are, then those that come while it is followed."""
-    now = times.moment()
+    """Yield the requested lines: those up to now, then new ones if the log is followed."""
+    now = times.unix_now()
     lines = _lines(await _all_printed(asked, run, now))
     share = asked.kubelet.containers.shares.of(asked.pod.metadata.namespace)
     slices = Slices(share)
@@ -183,7 +186,7 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator
     try:
         while (line := await _next(slices, lines)) is not None:
             at = line if isinstance(line, float) else line.at
-            if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
+            if run.ended is not None and at >= run.ended + 1:  # the end is known to the second
                 break
             if at > now:
                 following = line
@@ -208,7 +211,7 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator
 
 
 async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | float | None:
-    """What comes next, when it is the turn of who follows it; None at the end."""
+    """Return the next line or time in a time slice of the namespace; None at the end."""
     await slices.begin()
     try:
         return next(lines, None)
@@ -217,7 +220,7 @@ async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | f
 
 
 class _Kept:
-    """The last lines of a log, in the memory that is left to its namespace."""
+    """Last lines of a log, within the memory that is left to its namespace."""
 
     def __init__(self, most: int, memory: Memory) -> None:
         self.lines: deque[Printed] = deque()
@@ -226,7 +229,7 @@ class _Kept:
         self._bytes = 0
 
     def add(self, line: Printed) -> None:
-        """One more; those before it give way. Where there is no room even so, the line is left out."""
+        """Add a line, and drop the oldest ones beyond the bounds. Drops the line if there is no memory even so."""
         size = _size(line)
         while self.lines and (len(self.lines) >= self._most or self._bytes + size > _MOST_BYTES):
             self.take()
@@ -240,14 +243,14 @@ class _Kept:
             self.take()
 
     def take(self) -> Printed:
-        """Take the first line out."""
+        """Remove and return the first line."""
         line = self.lines.popleft()
         self._bytes -= _size(line)
         self._memory.give(_size(line))
         return line
 
     def close(self) -> None:
-        """Keep nothing any more."""
+        """Drop all lines and release their memory."""
         self._memory.give(self._bytes)
         self._bytes = 0
         self.lines.clear()
@@ -258,14 +261,14 @@ def _size(line: Printed) -> int:
 
 
 async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
-    """Waits until a time, or (None) for a while; whether the container runs then still."""
+    """Wait until the time `until`, or for a while if it is None. Return True if the container still runs then."""
     while True:
         status = asked.status
         if status is None or status.state.running is None or status.container_id != run.container_id:
             return False
         if asked.kubelet.pods.get(asked.pod.metadata.namespace, asked.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.moment()
+        left = _LOOKS_EVERY if until is None else until - times.unix_now()
         if left <= 0:
             return True
         await asyncio.sleep(min(left, _LOOKS_EVERY))
@@ -303,7 +306,7 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
 
 
 def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
-    """The lines of an annotation, once or again and again; the time after each turn."""
+    """Yield the lines of an annotation, once or every `every` seconds, and now and then a time."""
     lines = [each for each in said.encode().split(b"\n") if each]
     at = began
     if every > 0:
@@ -327,8 +330,10 @@ def _seconds(said: str) -> float:
 
 
 def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:
-    """What is printed by lines: what does not end with one waits for the rest of it. After many lines comes the time,
-    where others may have their turn."""
+    """Yield printed data line by line, per stream; an unfinished line waits for its rest.
+
+    After many lines a time is yielded, at which others may have the event loop.
+    """
     rest: dict[int, Source] = {}
     last = 0.0
     for each in printed:

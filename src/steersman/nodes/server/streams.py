@@ -1,7 +1,7 @@
-"""The streams of a command between a client and a container, over SPDY or over a WebSocket.
+"""Streams of a command between a client and a container, over SPDY or a WebSocket.
 
-Follows k8s.io/cri-streaming `remotecommand`: SPDY with the protocols up to v4, WebSockets with those up to
-v4.channel.k8s.io; v5 is translated to SPDY before it comes here.
+Follows k8s.io/cri-streaming `remotecommand`: SPDY with protocols up to v4, WebSockets with protocols up to
+v4.channel.k8s.io. The API server translates v5 to SPDY before it reaches this server.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _WITH_SIZES: Final = frozenset({"v4.channel.k8s.io", "v3.channel.k8s.io"})
 _BASE64: Final = frozenset({"base64.channel.k8s.io", "v4.base64.channel.k8s.io"})
 _WEBSOCKET_PROTOCOLS: Final = frozenset({"channel.k8s.io", "v4.channel.k8s.io", *_BASE64})
 MOST_MESSAGE: Final = 4 << 20
-"""Bytes of a message over a WebSocket. A message is held several times while it is read, passed on and printed."""
+"""Bytes of a message over a WebSocket. Several copies of a message exist while it is read, passed on and printed."""
 _CREATION_TIMEOUT: Final = 30.0
 _MOST_STREAMS: Final = 5
 
 
 class ClientGone(Exception):
-    """Nobody is at the other end of the streams any more."""
+    """The client has closed the streams."""
 
 
 class Wanted(Struct, frozen=True):
-    """Which streams are asked for."""
+    """Requested streams of a command."""
 
     stdin: bool
     stdout: bool
@@ -51,7 +51,7 @@ class Wanted(Struct, frozen=True):
 
     @classmethod
     def of(cls, query: Query) -> Wanted:
-        """Raises ValueError where none is."""
+        """Parse the query of a request. Raises ValueError if no stream is requested."""
 
         def asked(name: str) -> bool:
             return query.get(name, ("",))[0] == "1"
@@ -64,13 +64,13 @@ class Wanted(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """How a command has ended: its exit code, or (`error`) why it could not be run."""
+    """End of a command: its exit code, or (`error`) the reason why it could not be run."""
 
     exit_code: int = 0
     error: str = ""
 
     def status(self) -> dict[str, Any]:
-        """As the error stream says it."""
+        """Return the end as a Status in plain data, for the error stream."""
         if self.error:
             message = f"Internal error occurred: {self.error}"
             details = {"causes": [{"message": self.error}]}
@@ -95,20 +95,20 @@ class Finished(Struct, frozen=True):
         return {"metadata": {}, "status": "Success"}
 
     def encoded(self, *, with_status: bool) -> bytes:
-        """What is written to the error stream: JSON, or before v4 the text of a failure."""
+        """Return the bytes for the error stream: a Status in JSON, or before v4 the text of a failure."""
         status = self.status()
         return msgspec.json.encode(status) if with_status else status.get("message", "").encode()
 
 
 class Streams(Protocol):
-    """What a command reads and writes."""
+    """Streams that a command reads and writes."""
 
     async def read(self) -> bytes:
-        """The next bytes of standard input, b"" at its end. Raises ClientGone."""
+        """Return the next bytes of standard input; b"" at its end. Raises ClientGone."""
         ...
 
     async def write(self, stream: int, data: bytes) -> None:
-        """Writes to standard output or standard error. Raises ClientGone."""
+        """Write to standard output or standard error. Raises ClientGone."""
         ...
 
 
@@ -116,8 +116,10 @@ Run = Callable[[Streams, Wanted], Awaitable[Finished]]
 
 
 def command_streams(request: Request, query: Query, run: Run) -> Response:
-    """Opens the streams that are asked for, and runs something on them. Refuses what is no upgrade. Raises ValueError
-    where no stream is asked for."""
+    """Return the response that opens the requested streams and calls `run` with them, or an error for a wrong request.
+
+    Raises ValueError if no stream is requested.
+    """
     wanted = Wanted.of(query)
     if is_websocket_request(request.headers):
         return _websocket(request, wanted, run)
@@ -131,7 +133,9 @@ def command_streams(request: Request, query: Query, run: Run) -> Response:
 
 
 def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
-    """The protocol of a client that asks for SPDY: the first of its own that is known; else what it is told."""
+    """Return the protocol of a SPDY upgrade, the first one of the client's that is in `known`; else the
+    error response.
+    """
     headers = request.headers
     if lower(PROTOCOL) not in lower(headers.get("upgrade", "")) or "upgrade" not in lower(
         headers.get("connection", "")
@@ -153,7 +157,7 @@ def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
 
 
 def upgraded(chosen: str, serve: Callable[[Upgraded], Awaitable[None]]) -> Response:
-    """The answer after which SPDY is spoken."""
+    """Return the response that switches the connection to SPDY."""
     fields = [("connection", "Upgrade"), ("upgrade", PROTOCOL)]
     if chosen:
         fields.append(("x-stream-protocol-version", chosen))
@@ -161,7 +165,7 @@ def upgraded(chosen: str, serve: Callable[[Upgraded], Awaitable[None]]) -> Respo
 
 
 class _Spdy:
-    """The streams of a session."""
+    """Streams of a SPDY session."""
 
     def __init__(self, streams: dict[str, Stream]) -> None:
         self.streams = streams
@@ -195,7 +199,7 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
             return False
         streams[kind] = stream
         if kind == "resize":
-            stream.ignore()  # nothing is drawn that the size would matter to
+            stream.ignore()  # nothing depends on the size of the terminal
         if expected <= streams.keys():
             complete.set()
         return True
@@ -206,7 +210,7 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
     try:
         await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
         if running.done() and not running.cancelled() and running.exception() is None:
-            await asyncio.wait([reading], timeout=_CREATION_TIMEOUT)  # the client closes when it has read all
+            await asyncio.wait([reading], timeout=_CREATION_TIMEOUT)  # the client closes when it has read everything
     finally:
         session.close()
         for task in (reading, running):
@@ -229,7 +233,7 @@ async def _run_on(
 
 
 def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
-    """Raises what is neither the end of a connection nor of a task."""
+    """Raise an error that is neither the end of a connection nor of a task."""
     for each in results:
         if isinstance(each, Exception) and not isinstance(each, SpdyError | ClientGone | TimeoutError):
             raise each
@@ -239,7 +243,7 @@ def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
 
 
 class _Channels:
-    """The channels of a WebSocket, one message a piece: its first byte (base64: character) says which."""
+    """Channels of a WebSocket: the first byte (with base64: character) of a message is the number of its channel."""
 
     def __init__(self, client: MessageConnection, wanted: Wanted, *, encoded: bool) -> None:
         self._client = client
@@ -265,7 +269,7 @@ class _Channels:
             await self.send(stream, data)
 
     async def send(self, channel: int, data: bytes) -> None:
-        """Raises ClientGone."""
+        """Send data on a channel. Raises ClientGone."""
         try:
             if self._encoded:
                 await self._client.send(f"{channel}{base64.b64encode(data).decode()}")
@@ -292,11 +296,11 @@ async def _over_websocket(connection: Upgraded, *, chosen: str, wanted: Wanted, 
     try:
         for channel, open_ in ((STDOUT, wanted.stdout), (STDERR, wanted.stderr), (_ERROR, True)):
             if open_:
-                await channels.send(channel, b"")  # tells the client that it is connected
+                await channels.send(channel, b"")  # so that the client knows that it is connected
         finished = await run(channels, wanted)
         if said := finished.encoded(with_status=chosen.startswith("v4.")):
             await channels.send(_ERROR, said)
     except ClientGone:
-        return  # what ran has ended with it
+        return  # the command has been stopped as well
     finally:
         await client.close()

@@ -1,4 +1,4 @@
-"""The stages that a cluster is given, by the kinds they are about."""
+"""Configured stages of a cluster, by kind."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MOST_STAGES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """None for a kind that has no stages: its objects live as they do without."""
+    """Stages of pods and of nodes. A kind without stages keeps its built-in behaviour."""
 
     random: Random
-    """Of all chance in stages."""
+    """Source of all random choices in stages."""
     pods: Lifecycle | None = None
     nodes: Lifecycle | None = None
 
     @classmethod
     def of(cls, manifests: Iterable[tuple[str, Mapping[str, Any]]], seed: int | None = None) -> Stages:
-        """Stages of Stage objects, each with where it was found; `seed` makes chance repeat itself.
+        """Parse Stage manifests, given with the place where each was found. `seed` makes random choices repeatable.
 
-        Raises StageError for one that cannot be followed.
+        Raises StageError for a stage that cannot be used.
         """
         random = Random(seed)
         found: dict[str, Lifecycle] = {}

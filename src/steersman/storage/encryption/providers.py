@@ -27,6 +27,7 @@ from steersman.storage.encryption.kms.plugin import RemotePlugin
 from steersman.storage.encryption.kms.probe import Probe, Unwell
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
 from steersman.storage.encryption.transformer import Prefixed, PrefixedTransformers, Transformer, together
+from steersman.work.extras import MissingExtra, require
 
 _CBC: Final = b"k8s:enc:aescbc:v1:"
 _GCM: Final = b"k8s:enc:aesgcm:v1:"
@@ -85,6 +86,10 @@ class Providers:
         if provider.aescbc is not None:
             return _keyed(_CBC, AESCBCCipher, provider.aescbc.keys or (), "AES", metrics)
         if provider.secretbox is not None:
+            try:
+                require("nacl.secret", feature="keys of secretbox", package="PyNaCl", extra="secretbox")
+            except MissingExtra as error:
+                raise ConfigurationError(str(error)) from None
             return _keyed(_BOX, SecretboxCipher, provider.secretbox.keys or (), "Secretbox", metrics)
         if provider.kms is not None:
             return self._kms(provider.kms)

@@ -43,7 +43,7 @@ from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
 from steersman.work.periodic import Periodic
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -316,12 +316,12 @@ class EtcdStorage:
         answer = await self._asked(messages.range_of(low, high, limit=limit, revision=revision), revision)
         found = messages.RangeAnswer(0, [], False, 0)
         items: list[KeyValue] = []
-        turn = Turn()
+        time_slice = TimeSlice()
         try:
             for each in messages.read_items(answer, found):
                 items.append(self._kv(each))
                 if not len(items) % _LOOK:
-                    await turn.give()
+                    await time_slice.pause_if_over()
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
         return Range(items, revision or found.revision, found.more, found.count if count else -1)

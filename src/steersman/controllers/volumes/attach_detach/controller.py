@@ -1,4 +1,6 @@
-"""Attaches CSI volumes to the nodes of pods that use them, and detaches them (pkg/controller/volume/attachdetach)."""
+"""Controller that attaches CSI volumes to the nodes of their pods, and detaches them
+(pkg/controller/volume/attachdetach).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import NODES, PODS, VOLUME_ATTACHMENTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.attach_detach.wanted import World, attachment_name, may_be_shared, volume_of
 from steersman.machinery.built_in.csi import is_csi_name, unique_name
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
@@ -23,47 +25,47 @@ from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
 
 LONGEST_UNMOUNT: Final = 360.0
-"""Seconds after which a volume is taken from a node that is not well, though it has not let go."""
+"""Seconds after which a volume is detached by force from an unhealthy node that still reports it in use."""
 LONGEST_ATTACH: Final = 120.0
-"""Seconds after which an attachment that does not happen is told of."""
+"""Seconds after which an event reports that an attachment has not happened."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 _LONGEST_WAIT: Final = 122.0
-"""Seconds until a failure that lasts is told of again, at most."""
+"""Longest time in seconds between two events about the same failure."""
 
 Key = tuple[Literal["volume", "node"], str]
 
 
 class _Outcome(Struct):
-    """What was told of an attachment: why it failed, or "" if it has happened."""
+    """Last reported outcome of an attachment: the reason of a failure, "" for a success."""
 
     why: str
     again: float = 0.0
-    """When a failure is told of again, on the loop's clock."""
+    """Time of the next report of the failure, on the event loop's clock."""
     wait: float = 0.5
 
 
 class AttachDetach(Controller[Key]):
-    """A key is a volume, or a node whose status has to say what is attached to it."""
+    """Attaches and detaches volumes. A key is a volume, or a node whose status lists the attached volumes."""
 
     name = "persistentvolume-attach-detach-controller"
     account = "attachdetach-controller"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._world = world = World(self.informers)
         world.pods.add_index(BY_NODE, by_node)
         self._names: dict[str, str] = {}
-        """What the statuses of nodes call the volumes of attachments."""
+        """Unique volume names in the nodes' status, by the name of the attachment."""
         self._leaving: dict[str, float] = {}
-        """Attachments that are to go, and since when, on the loop's clock."""
+        """Attachments to detach, and since when, on the event loop's clock."""
         self._detaching: set[str] = set()
-        """Those of them that nodes are not to count with any more."""
+        """Attachments being detached, which the nodes' status no longer lists."""
         self._told: dict[str, set[str]] = {}
-        """Nodes, by volumes, of which was told that they cannot be had together."""
+        """Nodes by volume for which an event has reported that the volume is attached to another node."""
         self._outcome: dict[str, _Outcome] = {}
-        """What was told of attachments."""
+        """Last reported outcomes of attachments."""
         world.pods.on_change(self._pod_changed)
         world.claims.on_change(self._claim_changed)
         world.volumes.on_change(self._volume_changed)
@@ -71,7 +73,7 @@ class AttachDetach(Controller[Key]):
         world.nodes.on_change(self._node_changed)
         world.drivers.on_change(self._driver_changed)
 
-    # what changes
+    # Changes
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -120,7 +122,7 @@ class AttachDetach(Controller[Key]):
             if driver is not None and csi is not None and csi.driver == driver.metadata.name:
                 self.queue.add(("volume", volume.metadata.name))
 
-    # what follows
+    # Reconciliation
 
     async def run(self) -> None:
         done = (each.metadata.name for each in self._world.attachments if each.status.attached)
@@ -143,7 +145,7 @@ class AttachDetach(Controller[Key]):
             if volume is not None:
                 csi = volume.spec.csi
                 if csi is None or attachment.metadata.name != attachment_name(volume, node):
-                    continue  # somebody else's
+                    continue  # an attachment by another component
                 self._names[attachment.metadata.name] = unique_name(csi)
             attached.add(node)
             if volume is not None and node in wanted and not attachment.metadata.deletion_timestamp:
@@ -174,7 +176,7 @@ class AttachDetach(Controller[Key]):
         self.queue.add_after(("volume", volume.metadata.name), LONGEST_ATTACH)
 
     def _stay(self, attachment: VolumeAttachment, volume: PersistentVolume, pods: list[Pod]) -> None:
-        """An attachment that is wanted: tells the pods once that it has happened, or why it does not."""
+        """Keep an attachment, and record an event about the pods for its success or failure."""
         name = attachment.metadata.name
         if self._leaving.pop(name, None) is not None:
             self._detaching.discard(name)
@@ -190,7 +192,7 @@ class AttachDetach(Controller[Key]):
             self._tell(pods, "Normal", "SuccessfulAttachVolume", text)
 
     def _is_news(self, attachment: VolumeAttachment, why: str) -> bool:
-        """Whether an outcome is to be told: a failure again and again, less often each time."""
+        """Return True if an outcome is to be reported. A lasting failure is reported again after growing pauses."""
         now = asyncio.get_running_loop().time()
         name = attachment.metadata.name
         known = self._outcome.get(name)
@@ -205,7 +207,7 @@ class AttachDetach(Controller[Key]):
         return True
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
-        """Takes a volume from a node, once that has let go of it."""
+        """Detach a volume from a node once the node no longer uses it."""
         name, node_name = attachment.metadata.name, attachment.spec.node_name
         if attachment.metadata.deletion_timestamp:
             return
@@ -220,7 +222,7 @@ class AttachDetach(Controller[Key]):
         self._detaching.add(name)
         node = await self._report(node_name)
         if not gone and not late and self._is_used(node, name):
-            self._detaching.discard(name)  # a pod began to use it meanwhile
+            self._detaching.discard(name)  # a pod started to use the volume meanwhile
             self.queue.add(("node", node_name))
             return
         with ignoring(is_not_found):
@@ -230,7 +232,7 @@ class AttachDetach(Controller[Key]):
         return node is not None and self._names.get(attachment) in node.status.volumes_in_use
 
     async def _report(self, name: str) -> Node | None:
-        """Has the status of a node say what is attached to it. The node as it is then."""
+        """Update the attached volumes in the status of a node. Return the current node, None if it is gone."""
         node = self._world.nodes.get("", name)
         if node is None or CONTROLLER_ATTACHES not in node.metadata.annotations:
             return node
@@ -251,7 +253,7 @@ class AttachDetach(Controller[Key]):
             return await self.client.patch(NODES, name, "", patch, subresource="status")
         return None
 
-    # what is told
+    # Events
 
     def _tell(self, pods: list[Pod], type_: str, reason: str, text: str) -> None:
         for pod in pods:
@@ -269,17 +271,17 @@ class AttachDetach(Controller[Key]):
 
 
 def _failure(attachment: VolumeAttachment, volume: PersistentVolume) -> str | None:
-    """Why an attachment has not happened; None if it may yet."""
+    """Return the reason why an attachment has failed; None if it may still succeed."""
     error, csi = attachment.status.attach_error, volume.spec.csi
     if error is not None:
         return error.message
-    if csi is None or times.moment() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
+    if csi is None or times.unix_now() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
         return None
     return f"timed out waiting for external-attacher of {csi.driver} CSI driver to attach volume {csi.volume_handle}"
 
 
 def _in_use(pod: Pod, others: list[Pod]) -> str:
-    """Why a pod cannot have a volume that is attached to another node."""
+    """Return the text about a volume that is attached to another node."""
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"
     near = [each.metadata.name for each in others if each.metadata.namespace == pod.metadata.namespace]
@@ -295,7 +297,7 @@ def _is_ready(node: Node | None) -> bool:
 
 
 def _concern(node: Node) -> tuple[object, ...]:
-    """What of a node matters here."""
+    """Return the parts of a node that the controller depends on."""
     taints = any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
     return (
         CONTROLLER_ATTACHES in node.metadata.annotations,

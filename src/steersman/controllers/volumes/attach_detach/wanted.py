@@ -1,4 +1,4 @@
-"""Which volumes should be attached where, by the pods there are."""
+"""Desired attachments, derived from the pods, claims and volumes."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ _SHARED: Final = ("ReadWriteMany", "ReadOnlyMany")
 
 
 class World:
-    """What is known of pods, claims, volumes, nodes and attachments."""
+    """Informers of pods, claims, volumes, nodes, drivers and attachments, with queries."""
 
     def __init__(self, informers: Informers) -> None:
-        self.pods: Final[Informer[Pod]] = informers.of(PODS)
-        self.claims: Final[Informer[PersistentVolumeClaim]] = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self.volumes: Final[Informer[PersistentVolume]] = informers.of(PERSISTENT_VOLUMES)
-        self.nodes: Final[Informer[Node]] = informers.of(NODES)
-        self.drivers: Final[Informer[CSIDriver]] = informers.of(CSI_DRIVERS)
-        self.attachments: Final[Informer[VolumeAttachment]] = informers.of(VOLUME_ATTACHMENTS)
+        self.pods: Final[Informer[Pod]] = informers.for_resource(PODS)
+        self.claims: Final[Informer[PersistentVolumeClaim]] = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self.volumes: Final[Informer[PersistentVolume]] = informers.for_resource(PERSISTENT_VOLUMES)
+        self.nodes: Final[Informer[Node]] = informers.for_resource(NODES)
+        self.drivers: Final[Informer[CSIDriver]] = informers.for_resource(CSI_DRIVERS)
+        self.attachments: Final[Informer[VolumeAttachment]] = informers.for_resource(VOLUME_ATTACHMENTS)
         add_claim_index(self.pods)
         self.attachments.add_index(_BY_VOLUME, lambda each: (volume_of(each),))
         self.attachments.add_index(_BY_NODE, lambda each: (each.spec.node_name,))
 
     def attachments_of(self, volume: str) -> Sequence[VolumeAttachment]:
-        """The attachments of a volume."""
+        """Return the attachments of a volume."""
         return self.attachments.indexed(_BY_VOLUME, volume)
 
     def attachments_on(self, node: str) -> Sequence[VolumeAttachment]:
-        """The attachments to a node."""
+        """Return the attachments to a node."""
         return self.attachments.indexed(_BY_NODE, node)
 
     def volumes_of(self, pod: Pod) -> Iterator[str]:
-        """The names of the volumes that a pod uses."""
+        """Yield the names of the volumes that a pod uses."""
         for name in claim_names(pod):
             claim = self.claims.get(pod.metadata.namespace, name)
             if claim is not None and claim.spec.volume_name:
                 yield claim.spec.volume_name
 
     def wanted(self, volume: PersistentVolume) -> dict[str, list[Pod]]:
-        """The nodes to which a volume should be attached, and the pods there that want it."""
+        """Return the nodes to which a volume should be attached, each with the pods there that use it."""
         ref, csi = volume.spec.claim_ref, volume.spec.csi
         if ref is None or csi is None or not is_attached_first(self.drivers.get("", csi.driver)):
             return {}
@@ -74,18 +74,18 @@ class World:
 
 
 def volume_of(attachment: VolumeAttachment) -> str:
-    """The name of the volume that an attachment is about; "" for one that says it inline."""
+    """Return the name of the attached volume; "" for an inline volume."""
     return attachment.spec.source.persistent_volume_name or ""
 
 
 def attachment_name(volume: PersistentVolume, node: str) -> str:
-    """The name of the attachment of a CSI volume to a node."""
+    """Return the name of the attachment of a CSI volume to a node."""
     csi = volume.spec.csi
     assert csi is not None
     return f"csi-{sha256(f'{csi.volume_handle}{csi.driver}{node}'.encode()).hexdigest()}"
 
 
 def may_be_shared(volume: PersistentVolume) -> bool:
-    """Whether a volume can be attached to several nodes at once (IsMultiAttachAllowed)."""
+    """Return True if a volume can be attached to several nodes at once (IsMultiAttachAllowed)."""
     modes = volume.spec.access_modes
     return not modes or any(each in _SHARED for each in modes)

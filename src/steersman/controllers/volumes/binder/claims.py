@@ -1,4 +1,4 @@
-"""What becomes of one claim."""
+"""Reconciliation of one claim."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MISBOUND: Final = "Two claims are bound to the same volume, this one is bound i
 
 
 class ClaimSync:
-    """Looks at a claim and writes what follows. Raises StatusError, Unreachable, TryLater."""
+    """Reconciles claims. All methods raise StatusError, Unreachable, TryLater."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class ClaimSync:
         self._default = default
         self._pods = pods
         self._taken: set[str] = set()
-        """Volumes that are being bound at this moment."""
+        """Volumes that are being bound at the moment."""
 
     async def sync(self, claim: PersistentVolumeClaim) -> None:
-        """Makes one claim as it should be."""
+        """Reconcile a claim."""
         annotations = claim.metadata.annotations
         provisioner = annotations.get(STORAGE_PROVISIONER, annotations.get(BETA_STORAGE_PROVISIONER))
         migrated = migrate(annotations, provisioner)
@@ -84,7 +84,7 @@ class ClaimSync:
         finally:
             self._taken.discard(name)
 
-    # a claim that has been bound
+    # Claims that have been bound before
 
     async def _sync_bound(self, claim: PersistentVolumeClaim) -> None:
         name = claim.spec.volume_name
@@ -104,7 +104,7 @@ class ClaimSync:
             lost = await self._writer.put_claim_phase(claim, "Lost")
             self._tell(lost, "Warning", reason, message)
 
-    # a claim that names a volume
+    # Unbound claims that name a volume
 
     async def _sync_named(self, claim: PersistentVolumeClaim) -> None:
         name = claim.spec.volume_name
@@ -126,7 +126,7 @@ class ClaimSync:
                 raise TryLater(f"invalid binding of claim {key_of(claim)} to volume {name}: volume already claimed")
             await self._writer.put_claim_phase(claim, "Pending")
 
-    # a claim that takes any volume
+    # Unbound claims that name no volume
 
     async def _sync_unbound(self, claim: PersistentVolumeClaim) -> None:
         name = storage_class_of(claim)
@@ -150,7 +150,7 @@ class ClaimSync:
             await self._writer.put_claim_phase(claim, "Pending")
 
     async def _gets_default_class(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a claim without a class gets the one that has become the default since."""
+        """Set the default class of a claim without a class, if there is one now. Return True if it was set."""
         if STORAGE_CLASS in claim.metadata.annotations or claim.spec.storage_class_name is not None:
             return False
         name = self._default.name()
@@ -176,7 +176,7 @@ class ClaimSync:
     async def _ask_for_volume(
         self, claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None
     ) -> None:
-        """Has a claim say who is to make its volume."""
+        """Annotate a claim with the provisioner that is to create its volume."""
         try:
             if storage_class is None:
                 raise NoPlugin(f'storageclass.storage.k8s.io "{name}" not found')

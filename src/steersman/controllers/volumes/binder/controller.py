@@ -1,4 +1,6 @@
-"""Claims get volumes, and volumes whose claims are gone are taken back (pkg/controller/volume/persistentvolume)."""
+"""Controller that binds claims to volumes, and reclaims volumes of deleted claims
+(pkg/controller/volume/persistentvolume).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.client.events import reference
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.binder.claims import ClaimSync
 from steersman.controllers.volumes.binder.known import Known
 from steersman.controllers.volumes.binder.plugins import migrate
@@ -25,32 +27,34 @@ from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultC
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
 from steersman.work.periodic import Periodic
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 RESYNC: Final = 15.0
-"""Seconds after which what waits is looked at again (`--pvclaimbinder-sync-period`)."""
+"""Seconds between two reconciliations of waiting claims and volumes (`--pvclaimbinder-sync-period`)."""
 _WAITING: Final = "class of claims that wait"
 _UNSETTLED: Final = "claims to be bound, volumes to be taken back"
 _SOON: Final = 0.05
-"""Seconds for which new volumes are gathered before the claims that wait for one look."""
+"""Seconds during which new volumes are collected before waiting claims are reconciled."""
 
 
 Key = tuple[Literal["claim", "volume", "class"], str, str]
 
 
 class PersistentVolumeBinder(Controller[Key]):
-    """A key is a claim, a volume, or a storage class: all claims that wait for a volume of it."""
+    """Binds claims and volumes. A key is a claim, a volume, or a storage class for all claims that wait for its
+    volumes.
+    """
 
     name = "persistentvolume-binder-controller"
     account = "persistent-volume-binder"
     component = "persistentvolume-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._classes = self.informers.of(STORAGE_CLASSES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
+        self._classes = self.informers.for_resource(STORAGE_CLASSES)
+        self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._claims.add_index(_WAITING, _waiting)
         self._claims.add_index(_UNSETTLED, _unbound)
@@ -87,7 +91,7 @@ class PersistentVolumeBinder(Controller[Key]):
         self._class_changes += 1
         if new is not None:
             self.queue.add(("class", "", new.metadata.name))
-            self.queue.add(("class", "", ""))  # it may be the default now
+            self.queue.add(("class", "", ""))  # claims without a class: the class may be the default now
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -108,8 +112,8 @@ class PersistentVolumeBinder(Controller[Key]):
     async def _look_at(
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
     ) -> None:
-        """Queues objects, many in several turns of the loop."""
-        async for each in unhurried(objects):
+        """Queue objects, in time slices."""
+        async for each in time_sliced(objects):
             self.queue.add((kind, *key_of(each)))
 
     async def sync(self, key: Key) -> None:
@@ -148,7 +152,9 @@ class PersistentVolumeBinder(Controller[Key]):
             await self._writer.unbind(volume)
 
     async def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The claim that a volume is bound to. One that is not known, or is another now, is asked for."""
+        """Return the claim that a volume is bound to. If the known claim is missing or another one, it is read from the
+        server.
+        """
         ref = volume.spec.claim_ref
         assert ref is not None
         claim = self._known.claim((ref.namespace, ref.name))
@@ -168,7 +174,7 @@ class PersistentVolumeBinder(Controller[Key]):
         await self._reclaimer.reclaim(volume)
 
     def _offer(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Has the claim that a volume is meant for look at it."""
+        """Queue the claim that a volume is reserved for, or record an event if their volume modes differ."""
         if mode_of(volume) == mode_of(claim):
             self.queue.add(("claim", *key_of(claim)))
             return

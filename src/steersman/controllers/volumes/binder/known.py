@@ -1,4 +1,4 @@
-"""Claims and volumes as they are: as the server told, or as it answered a write that has not been told of yet."""
+"""Latest state of claims and volumes: from the informer, or from the response to a newer write of the binder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.controllers.volumes.binder.matching import Available
 
 
 class Known:
-    """What of claims and volumes is known last; `available` are the volumes for whoever comes."""
+    """Latest state of claims and volumes; `available` has the volumes for matching."""
 
     def __init__(self, claims: Informer[PersistentVolumeClaim], volumes: Informer[PersistentVolume]) -> None:
         self._claims = claims
@@ -18,15 +18,15 @@ class Known:
         self.available = Available()
 
     def claim(self, key: Key) -> PersistentVolumeClaim | None:
-        """A claim."""
+        """Return a claim, None if it does not exist."""
         return self._written_claims.get(key) or self._claims.get(*key)
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """A volume."""
+        """Return a volume, None if it does not exist."""
         return self._written_volumes.get(name) or self._volumes.get("", name)
 
     def wrote_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """The server answered a write with this."""
+        """Record a claim in the response to a write, and return it."""
         key = key_of(claim)
         told = self._claims.get(*key)
         if told is not None and _version(told) < _version(claim):
@@ -34,7 +34,7 @@ class Known:
         return claim
 
     def wrote_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """The server answered a write with this."""
+        """Record a volume in the response to a write, and return it."""
         name = volume.metadata.name
         told = self._volumes.get("", name)
         if told is not None and _version(told) < _version(volume):
@@ -43,7 +43,7 @@ class Known:
         return volume
 
     def told_of_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        """The informer has a claim like this now."""
+        """Update the record after a change of a claim in the informer."""
         if new is None:
             if old is not None:
                 self._written_claims.pop(key_of(old), None)
@@ -53,7 +53,7 @@ class Known:
             del self._written_claims[key_of(new)]
 
     def told_of_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """The informer has a volume like this now."""
+        """Update the record after a change of a volume in the informer."""
         if new is None:
             if old is not None:
                 self._written_volumes.pop(old.metadata.name, None)

@@ -1,4 +1,4 @@
-"""Which volume is for a claim: of those that are available the smallest that will do."""
+"""Matching of claims to volumes: the smallest available volume that satisfies a claim."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from msgspec import Struct, field
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Key
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
 from steersman.machinery.values.quantity import parse
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _Kind = tuple[str, str, str]
-"""What claim and volume must say alike: storage class, volume mode, attributes class."""
+"""Storage class, volume mode and attributes class, which must be equal in claim and volume."""
 _Sized = tuple[int, str]
-"""Capacity of a volume, in billionths of a byte, and its name."""
+"""Capacity of a volume in billionths of a byte, and the volume's name."""
 
 
 class _OfAKind(Struct):
-    """Volumes of one kind, by their access modes; of each in order of their sizes."""
+    """Volumes of one kind by access modes, each list in ascending order of size."""
 
     by_modes: dict[tuple[str, ...], list[_Sized]] = field(default_factory=dict)
 
 
 class Available:
-    """The volumes that are for whoever comes, and those that are meant for a certain claim.
+    """Index of available volumes, and of volumes that are reserved for a claim.
 
-    Finding one takes time with the logarithm of how many there are, or with their number if the claim selects labels.
+    Finding a volume takes logarithmic time in their number, or linear time if the claim has a label selector.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Available:
         self._meant: dict[Key, dict[str, None]] = {}
 
     def put(self, volume: PersistentVolume) -> None:
-        """A volume is like this now."""
+        """Add or update a volume."""
         self.discard(volume.metadata.name)
         self._volumes[volume.metadata.name] = volume
         ref = volume.spec.claim_ref
@@ -49,7 +49,7 @@ class Available:
             insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
 
     def discard(self, name: str) -> None:
-        """A volume is gone."""
+        """Remove a volume."""
         volume = self._volumes.pop(name, None)
         if volume is None:
             return
@@ -71,8 +71,10 @@ class Available:
                     del self._kinds[kind]
 
     async def match(self, claim: PersistentVolumeClaim, *, delayed: bool) -> PersistentVolume | None:
-        """The volume that is meant for a claim, else the smallest that will do; where binding is delayed, only the
-        former (FindMatchingVolume). Raises SelectorError."""
+        """Return the volume that is reserved for a claim, else the smallest suitable one (FindMatchingVolume).
+
+        With `delayed` binding only a reserved volume counts. Raises SelectorError.
+        """
         metadata = claim.metadata
         for name in sorted(self._meant.get((metadata.namespace, metadata.name), ())):
             volume = self._volumes[name]
@@ -80,8 +82,8 @@ class Available:
                 return volume
         if delayed:
             return None
-        selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
-        turn = Turn()
+        selector = None if claim.spec.selector is None else await compile_selector(claim.spec.selector)
+        time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
@@ -95,10 +97,10 @@ class Available:
                     return self._volumes[sizes[first][1]]
                 continue
             for _, name in sizes[first:]:
-                found = self._volumes.get(name)  # others have had their turn meanwhile
+                found = self._volumes.get(name)  # it may be gone, as other tasks run in between
                 if found is not None and _is_free(found) and selector.matches(found.metadata.labels):
                     return found
-                await turn.give()
+                await time_slice.pause_if_over()
         return None
 
 
@@ -108,7 +110,7 @@ def _is_free(volume: PersistentVolume) -> bool:
 
 
 def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume that is meant for a claim suits it; class and labels need not."""
+    """Return True if a reserved volume satisfies its claim; class and labels need not match."""
     return (
         _sized(volume)[0] >= _wanted(claim)
         and _kind(volume)[1:] == _kind(claim)[1:]
@@ -118,7 +120,7 @@ def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
 
 
 def unsuitable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Why a claim cannot have the volume that it names; "" if it can (checkVolumeSatisfyClaim)."""
+    """Return the reason why a claim cannot be bound to the volume it names; "" if it can (checkVolumeSatisfyClaim)."""
     if volume.metadata.deletion_timestamp:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
     if parse(storage_of(volume.spec.capacity)).as_int() < parse(storage_of(claim.spec.resources.requests)).as_int():

@@ -1,4 +1,4 @@
-"""Gives volumes of the driver the attributes of another class (what external-resizer does)."""
+"""Modifier of the driver: it gives volumes the requested attributes class (a task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.api.core.v1 import (
 from steersman.api.storage.v1 import VolumeAttributesClass
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import attributes_class_of
@@ -27,13 +27,13 @@ _WAITING: Final = "claims by the class that they want"
 
 
 class Modifier(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Modifies volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-modifier"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._classes = self.informers.of(VOLUME_ATTRIBUTES_CLASSES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._classes = self.informers.for_resource(VOLUME_ATTRIBUTES_CLASSES)
         self.claims.add_index(_WAITING, lambda each: (attributes_class_of(each),) if _is_to_change(each) else ())
         self.claims.on_change(self._claim_changed)
         self._classes.on_change(self._class_changed)
@@ -80,7 +80,7 @@ class Modifier(ClaimComponent):
 
 
 def _is_to_change(claim: PersistentVolumeClaim) -> bool:
-    """Whether a bound claim wants another class than its volume has."""
+    """Return True if a bound claim requests another class than its volume has."""
     wanted = attributes_class_of(claim)
     return claim.status.phase == "Bound" and wanted not in ("", claim.status.current_volume_attributes_class_name or "")
 

@@ -1,4 +1,4 @@
-"""Makes volumes of the driver larger when their claims ask for more (what external-resizer does)."""
+"""Resizer of the driver: it enlarges volumes whose claims request more (the task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
 from steersman.machinery.values import times
@@ -20,12 +20,12 @@ _PENDING = "Waiting for user to (re-)start a pod to finish file system resize of
 
 
 class Resizer(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Enlarges volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-resizer"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.claims.on_change(self._changed)
 
     def _changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
@@ -57,7 +57,9 @@ class Resizer(ClaimComponent):
         await self._hand_to_node(claim, await self.client.update(PERSISTENT_VOLUMES, changed))
 
     async def _hand_to_node(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """The volume is larger; its file system is made so by the node of a pod that uses it."""
+        """Finish the resize of a block volume, or leave the resize of the file system to the node of a pod that uses
+        it.
+        """
         if mode_of(volume) == "Filesystem":
             await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
             self.tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
@@ -92,7 +94,7 @@ class Resizer(ClaimComponent):
 
 
 def _is_larger(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim asks for more than it has."""
+    """Return True if a claim requests more than its capacity."""
     return parse(storage_of(claim.spec.resources.requests)) > parse(storage_of(claim.status.capacity))
 
 

@@ -18,7 +18,7 @@ from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.registry.services import Services
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
@@ -117,14 +117,14 @@ class ClusterIPs:
         if dry_run and networks:
             return str(networks[0].network_address)
         addresses = self._services.objects(GROUP, "ipaddresses")
-        turn = Turn()
+        time_slice = TimeSlice()
         for network in networks:
             make = IPv4Address if network.version == 4 else IPv6Address
             for number in _candidates(network):
                 address = make(number)
                 if not addresses.is_cached("", str(address)) and await self.hold(namespace, name, address):
                     return str(address)
-                await turn.give()
+                await time_slice.pause_if_over()
         raise RangeFull
 
     async def release(self, text: str) -> None:

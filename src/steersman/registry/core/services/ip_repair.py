@@ -27,7 +27,7 @@ from steersman.registry.core.services.cluster_ips import (
 from steersman.registry.core.services.fields import NONE, needs_cluster_ip
 from steersman.registry.core.services.repair_events import RepairEvents, reference_to
 from steersman.registry.services import Services
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class ServiceIPRepair:
         self._addresses |= dict.fromkeys(self._orphans)
         if self._services or self._addresses:
             await self._wait_until_current()
-        turn = Turn()
+        time_slice = TimeSlice()
         while self._services or self._addresses:
             try:
                 if self._services:
@@ -88,7 +88,7 @@ class ServiceIPRepair:
                     await self._check_address(self._addresses.popitem()[0])
             except (AddressError, StatusError) as error:
                 logger.warning("an address could not be repaired: %s", error)
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _wait_until_current(self) -> None:
         """Wait until the caches have both writes of every finished service creation, on any server. Raises StatusError."""

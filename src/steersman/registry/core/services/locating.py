@@ -50,7 +50,7 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
         raise service_unavailable(f"no endpoints available for service {quote(name)}")
     if spec.cluster_ip == "None":
         raise plain_internal('cannot route to service with ClusterIP "None"')
-    return Address(spec.cluster_ip, port)
+    return Address(spec.cluster_ip, port, way=services.proxied.way(spec.cluster_ip, port))
 
 
 async def _slices(services: Services, namespace: str, name: str) -> list[EndpointSlice]:
