@@ -408,6 +408,6 @@ def test_threads_that_work_for_nobody_do_not_keep_the_server_from_ending() -> No
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 0
-        assert "still works: it is not waited for" in errors
+        assert "is still working; exiting without waiting for it" in errors
     finally:
         process.kill()

@@ -162,7 +162,11 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         ("ca.key", b"-----BEGIN EC PRIVATE KEY-----\nMHcC", "ca.key holds no valid key"),
         ("ca.key", OTHER_KEY, "ca.key is not the key of"),
         ("ca.crt", b"", "ca.crt holds no valid certificate"),
-        ("ca.crt", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "ca.crt holds no valid certificate"),
+        (
+            "ca.crt",
+            b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+            "ca.crt holds no valid certificate",
+        ),
     ],
 )
 def test_a_damaged_authority_is_refused_and_nothing_is_changed(tmp_path, name, damage, message, renewal):
