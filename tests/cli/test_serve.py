@@ -160,7 +160,7 @@ def test_a_port_that_is_taken_is_told(make_server):
 
 def test_an_address_of_another_machine_is_told(make_server):
     assert refusal(make_server("--bind-address=192.0.2.77")).startswith(
-        "steersman: 192.0.2.77 is no address of this machine: --bind-address must be one"
+        "steersman: 192.0.2.77 is not an address of this machine: --bind-address must be one"
     )
 
 

@@ -35,8 +35,8 @@ def _data_dir(command: Command) -> Command:
 def _of_etcd(command: Command) -> Command:
     """Add the flags of the connection to etcd."""
     for option in (
-        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile"),
-        click.option("--etcd-certfile", default="", metavar="file", help="certificate shown to etcd, PEM"),
+        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile, PEM"),
+        click.option("--etcd-certfile", default="", metavar="file", help="client certificate for etcd, PEM"),
         click.option("--etcd-cafile", default="", metavar="file", help="CA certificates of the members, PEM"),
         click.option("--etcd-prefix", default="/registry", metavar="string", help="prefix of all keys in etcd"),
         click.option("--etcd-servers", required=True, metavar="urls", help="http(s)://HOST:PORT,... of the members"),
