@@ -28,7 +28,7 @@ from steersman.audit.policy import (
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
-from steersman.machinery.values.times import moment, monotonic
+from steersman.machinery.values.times import monotonic, unix_now
 from steersman.work.offloading import offload_if
 from steersman.work.shielding import shielded
 
@@ -81,7 +81,7 @@ class Auditor:
             verb=action.verb,
             source_ips=source_ips,
             user_agent=user_agent,
-            request_received_timestamp=_timestamp(moment() - monotonic() + received),
+            request_received_timestamp=_timestamp(unix_now() - monotonic() + received),
         )
         if user is not None:
             event.user = event_user(user)
@@ -283,7 +283,7 @@ class Trail:
             return None
         event = self._event
         event.stage = stage
-        now = event.request_received_timestamp if stage is REQUEST_RECEIVED else _timestamp(moment())
+        now = event.request_received_timestamp if stage is REQUEST_RECEIVED else _timestamp(unix_now())
         event.stage_timestamp = now
         event.annotations = self._annotations
         self._auditor.metrics.events.inc()

@@ -49,7 +49,7 @@ class Certificates:
         self,
         authorities: frozenset[bytes] = frozenset(),
         exactly: frozenset[bytes] = frozenset(),
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self.authorities: Final = authorities
         self._exactly = exactly
@@ -111,7 +111,7 @@ class Authorities:
     """
 
     def __init__(
-        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.moment
+        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.unix_now
     ) -> None:
         self._files = tuple(files)
         self._exactly = tuple(exactly)

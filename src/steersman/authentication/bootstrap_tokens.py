@@ -35,7 +35,7 @@ class BootstrapTokens:
         self,
         audiences: tuple[str, ...],
         secret: Callable[[str], BootstrapSecret | None],
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self._audiences = audiences
         self._secret = secret
@@ -71,13 +71,13 @@ def _judged(secret: BootstrapSecret, token_id: str, token_secret: str, now: floa
         return None, f"has invalid type, expected {tokens.SECRET_TYPE}."
     if not hmac.compare_digest(data.get(tokens.TOKEN_SECRET, b""), token_secret.encode()):
         return None, f"has invalid value for key {tokens.TOKEN_SECRET}."
-    if tokens.text_of(data, tokens.TOKEN_ID) != token_id:
+    if tokens.value_text(data, tokens.TOKEN_ID) != token_id:
         return None, f"has invalid value for key {tokens.TOKEN_ID}."
     if tokens.has_expired(data, now):
         return None, "has expired"
-    if tokens.text_of(data, tokens.AUTHENTICATES) != "true":
+    if tokens.value_text(data, tokens.AUTHENTICATES) != "true":
         return None, f"not marked {tokens.AUTHENTICATES}=true."
-    groups = tokens.groups_of(data)
+    groups = tokens.parse_groups(data)
     if groups is None:
         return None, f"has invalid value for key {tokens.GROUPS}"
     return UserInfo(f"{tokens.USER_PREFIX}{token_id}", groups=groups), ""

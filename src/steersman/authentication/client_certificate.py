@@ -50,7 +50,7 @@ class ClientCertificateAuthenticator:
         roots: bytes | None = None,
         *,
         authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
         remaining: Callable[[float], None] | None = None,
     ) -> None:
         """`remaining` is called with the seconds until the expiry of each request's certificate, before its

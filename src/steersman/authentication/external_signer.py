@@ -170,7 +170,7 @@ class ExternalSigner(Verifiers):
         finally:
             self._metrics.fetches.inc((code,))
         self._public, self._verifier = public, verifier
-        self._metrics.fetched.set(times.moment())
+        self._metrics.fetched.set(times.unix_now())
         self._metrics.data.set(public.moment)
 
     async def _asked_for_keys(self) -> tuple[_PublicKeys, TokenVerifier]:

@@ -119,7 +119,7 @@ class LegacyTokens(SignedTokens):
         if account.metadata.uid != claims.account_uid:
             uid = account.metadata.uid
             raise AuthenticationError(f"ServiceAccount UID ({uid}) does not match claim ({claims.account_uid})")
-        now = times.moment()
+        now = times.unix_now()
         if secret.labels.get(LAST_USED) not in (times.day(now), times.day(now + _DAY)):
             self._used(namespace, name)
         if secret.labels.get(INVALID_SINCE):

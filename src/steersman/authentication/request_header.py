@@ -19,7 +19,7 @@ from steersman.authentication.client_certificate import (
 )
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import UserInfo
-from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.go.urls import unescape_path
 from steersman.machinery.values import times
 from steersman.net.ascii import lower
 from steersman.net.message import Headers
@@ -80,7 +80,7 @@ class RequestHeaderAuthenticator:
         authorities: Vouching,
         allowed_names: tuple[str, ...] = (),
         *,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self.headers = headers
         self._authorities = authorities
@@ -140,5 +140,5 @@ def _extra(headers: Headers, prefixes: tuple[str, ...]) -> dict[str, tuple[str, 
     for prefix in prefixes:
         for name, value in headers.pairs:
             if name.startswith(prefix):
-                found.setdefault(path_unescaped(name.removeprefix(prefix)), []).append(value)
+                found.setdefault(unescape_path(name.removeprefix(prefix)), []).append(value)
     return {key: tuple(values) for key, values in found.items()}

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman.machinery.go.pem import decode_block
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import make_folders, read_own, read_private, warn_of_access, write_new
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def openid_configuration(keys: Iterable[VerificationKey], issuer: str, jwks_uri:
     """Return the discovery document of an issuer that signs with these keys. Raises ValueError."""
     check_issuer(issuer)
     if urlsplit(jwks_uri).scheme != "https":
-        raise ValueError(f"jwksURI requires https scheme, parsed as: {shown_url(jwks_uri)}")
+        raise ValueError(f"jwksURI requires https scheme, parsed as: {redacted_url(jwks_uri)}")
     return _JSON.encode(
         {
             "issuer": issuer,

@@ -167,7 +167,7 @@ class ServiceAccountTokens(SignedTokens):
         objects: BoundObjects,
         metrics: ServiceAccountMetrics,
         *,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         """`clock` returns seconds since the epoch."""
         super().__init__(keys, issuers, objects.look_up)

@@ -229,7 +229,9 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 def test_nodes_are_said_in_one_place(tmp_path: Path) -> None:
     config = tmp_path / "cluster.yaml"
     config.write_text("nodes: [{count: 2}]\n")
-    assert "contradict each other" in run("up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1", code=1)
+    assert "contradict each other" in run(
+        "up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1", code=1
+    )
 
 
 def test_an_object_that_is_refused_ends_the_start(tmp_path: Path) -> None:

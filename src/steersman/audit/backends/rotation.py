@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from steersman.machinery.private_files import make_folders
-from steersman.machinery.values.times import moment
+from steersman.machinery.values.times import unix_now
 
 _MEGABYTE: Final = 1 << 20
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", re.ASCII)
@@ -149,7 +149,7 @@ class LogFile:
 
     def _aside(self) -> Path:
         """Return an unused name; two rotations may fall into one millisecond, and clocks may be set back."""
-        path, when = self._path, datetime.fromtimestamp(moment(), UTC)
+        path, when = self._path, datetime.fromtimestamp(unix_now(), UTC)
         while True:
             target = path.with_name(f"{path.stem}-{when.strftime(_LAYOUT)[:-3]}{path.suffix}")
             if not (target.exists() or target.with_name(target.name + _COMPRESSED).exists()):
@@ -190,7 +190,7 @@ def clean(path: Path, limits: Limits) -> None:
     if limits.backups:
         names = sorted({_plain(each) for each in old}, key=lambda name: old_stamp(path, name) or _NEVER, reverse=True)
         too_many = dict.fromkeys(names[limits.backups :])
-    oldest = datetime.fromtimestamp(moment(), UTC) - timedelta(days=limits.age) if limits.age else None
+    oldest = datetime.fromtimestamp(unix_now(), UTC) - timedelta(days=limits.age) if limits.age else None
     for each in old:
         stamp = old_stamp(path, _plain(each))
         is_old = oldest is not None and stamp is not None and stamp < oldest

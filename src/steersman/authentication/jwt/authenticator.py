@@ -50,7 +50,7 @@ class ProviderTokens:
         discovery_url: str,
         fetch: Fetch,
         metrics: IssuerMetrics,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self._expected = expected
         self._discovery_url = discovery_url

@@ -14,7 +14,7 @@ from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.jwt.fetching import Fetch, FetchError
 from steersman.authentication.jwt.id_token import untrusted_issuer
 from steersman.machinery.errors.field import quote
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 
 _NAMES: Final = "_claim_names"
 _SOURCES: Final = "_claim_sources"
@@ -92,7 +92,7 @@ class DistributedClaims:
         issuer = untrusted_issuer(token)
         if not issuer:
             raise AuthenticationError(
-                f"getting untrusted issuer from endpoint {shown_url(url)} failed for claim {quote(claim)}: "
+                f"getting untrusted issuer from endpoint {redacted_url(url)} failed for claim {quote(claim)}: "
                 "malformed token"
             )
         if issuer not in self._issuers and len(self._issuers) >= MOST_ISSUERS:
@@ -109,6 +109,6 @@ class DistributedClaims:
             raise AuthenticationError(f"verify distributed claim token: {error}") from None
         if claim not in found:
             raise AuthenticationError(
-                f"jwt returned by distributed claim endpoint {quote(shown_url(url))} did not contain claim: {claim}"
+                f"jwt returned by distributed claim endpoint {quote(redacted_url(url))} did not contain claim: {claim}"
             )
         return found[claim]

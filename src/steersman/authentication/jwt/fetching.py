@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from steersman.machinery.errors.field import quote
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.ascii import SPACE, is_digits, lower
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
@@ -79,11 +79,11 @@ class Fetcher:
                 return await self._followed(url, token)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise FetchError(f"Get {quote(shown_url(url))}: {why}") from None
+            raise FetchError(f"Get {quote(redacted_url(url))}: {why}") from None
         except BodyAborted as error:
             raise FetchError(f"unable to read response body: {error}") from None
         except (DialError, BadAnswer, OSError, ValueError) as error:
-            raise FetchError(f"Get {quote(shown_url(url))}: {error}") from None
+            raise FetchError(f"Get {quote(redacted_url(url))}: {error}") from None
 
     async def _followed(self, url: str, token: str) -> Document:
         first = _origin(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from steersman.machinery.metrics import Computed, Gauge, Histogram, Registry, hashed
+from steersman.machinery.metrics import Computed, Gauge, Histogram, Registry, sha256_label
 from steersman.machinery.values import times
 
 _BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -15,7 +15,7 @@ class JWTMetrics:
     """Metrics of all issuers; `server` is this server's identity."""
 
     def __init__(self, registry: Registry, server: str) -> None:
-        self.server: Final = hashed(server)
+        self.server: Final = sha256_label(server)
         self.latency: Final = Histogram(
             "apiserver_authentication_jwt_authenticator_latency_seconds",
             "Duration of the authentication of tokens that were not cached",
@@ -39,13 +39,13 @@ class JWTMetrics:
 
     def of(self, issuer: str) -> IssuerMetrics:
         """Return the metrics of one issuer."""
-        return IssuerMetrics(self, hashed(issuer))
+        return IssuerMetrics(self, sha256_label(issuer))
 
     def forget(self, issuer: str) -> None:
         """Remove the metrics about an issuer's keys."""
-        self.key_sets.pop(hashed(issuer), None)
+        self.key_sets.pop(sha256_label(issuer), None)
         for result in ("success", "failure"):
-            self.fetched.forget((result, hashed(issuer), self.server))
+            self.fetched.forget((result, sha256_label(issuer), self.server))
 
     def _infos(self) -> Iterable[tuple[tuple[str, ...], float]]:
         return [((issuer, self.server, keys), 1.0) for issuer, keys in self.key_sets.items()]
@@ -64,9 +64,9 @@ class IssuerMetrics:
 
     def keys_fetched(self, document: bytes) -> None:
         """Record a successful fetch of keys."""
-        self._metrics.key_sets[self._issuer] = hashed(document)
-        self._metrics.fetched.set(times.moment(), ("success", self._issuer, self._metrics.server))
+        self._metrics.key_sets[self._issuer] = sha256_label(document)
+        self._metrics.fetched.set(times.unix_now(), ("success", self._issuer, self._metrics.server))
 
     def keys_failed(self) -> None:
         """Record a failed fetch of keys."""
-        self._metrics.fetched.set(times.moment(), ("failure", self._issuer, self._metrics.server))
+        self._metrics.fetched.set(times.unix_now(), ("failure", self._issuer, self._metrics.server))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from steersman.cli.envtest import etcd
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import check_owner, read_own
 
 _LONGEST_WAIT: Final = 20.0
@@ -61,11 +61,11 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     connection.close()
     if status == 409:
         raise OptionsError(
-            f"--etcd-servers: another kube-apiserver uses the etcd at {shown_url(servers)}; each kube-apiserver needs "
+            f"--etcd-servers: another kube-apiserver uses the etcd at {redacted_url(servers)}; each kube-apiserver needs "
             "an etcd of its own"
         )
     raise OptionsError(
-        f"--etcd-servers: the server at {shown_url(servers)} is not the etcd of `steersman envtest`, the only one that "
+        f"--etcd-servers: the server at {redacted_url(servers)} is not the etcd of `steersman envtest`, the only one that "
         "this kube-apiserver supports"
     )
 
@@ -80,7 +80,7 @@ def _word(servers: str, file: str) -> bytes:
         return read_own(path).strip()
     except OSError as error:
         raise OptionsError(
-            f"--etcd-servers: the etcd at {shown_url(servers)} belongs to another user: {error}"
+            f"--etcd-servers: the etcd at {redacted_url(servers)} belongs to another user: {error}"
         ) from None
 
 
@@ -89,10 +89,10 @@ def _address(server: str) -> tuple[str, int]:
         parts = urlsplit(server if "://" in server else f"http://{server}")
         host, port = parts.hostname, parts.port or 2379
     except ValueError:
-        raise OptionsError(f"--etcd-servers: {shown_url(server)!r} is not a URL") from None
+        raise OptionsError(f"--etcd-servers: {redacted_url(server)!r} is not a URL") from None
     if parts.scheme != "http" or not host:
         raise OptionsError(
-            f"--etcd-servers: {shown_url(server)} is not of the form http://ADDRESS:PORT; this kube-apiserver "
+            f"--etcd-servers: {redacted_url(server)} is not of the form http://ADDRESS:PORT; this kube-apiserver "
             "supports only the etcd of `steersman envtest`"
         )
     return host, port
@@ -105,7 +105,7 @@ def _connected(server: str, host: str, port: int, longest_wait: float) -> socket
             return socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT)
         except OSError as error:
             if time.monotonic() > until:
-                raise OptionsError(f"--etcd-servers: cannot connect to {shown_url(server)}: {error}") from None
+                raise OptionsError(f"--etcd-servers: cannot connect to {redacted_url(server)}: {error}") from None
         time.sleep(_BETWEEN_TRIES)
 
 

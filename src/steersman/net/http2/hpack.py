@@ -128,14 +128,15 @@ class Coded(NamedTuple):
 def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> int | None:
     """Return the number of fields in a header block (section 6), counting to at most `limit` + 1.
 
-    Returns None for a block that is cut off or that changes the size of the table after a field (section 4.2). Strings
-    whose padding must be checked after decoding are added to `coded`.
+    Returns None for a block that is cut off or that changes the size of the table after a field (section 4.2). More
+    than `limit` changes of the size count as too many fields: an encoder makes two at most. Strings whose padding must
+    be checked after decoding are added to `coded`.
 
     Call this before decoding. jh2's decoder panics, which is no Exception, on a block that ends where a string should
-    begin, and takes seconds for a block of a million fields, whatever its output limit.
+    begin, and takes seconds for a block of a million fields or changes of the size, whatever its output limit.
     """
     at, end = 0, len(block)
-    count = 0
+    count = sizes = 0
     while at < end:
         first = block[at]
         at += 1
@@ -151,8 +152,11 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
         if first & mask == mask:
             at = _after_integer(block, at)
         if 0x20 <= first < 0x40:  # table size update
+            sizes += 1
             if count:
                 return None
+            if sizes > limit:
+                return limit + 1
             continue
         for part in (1,) if first & mask else (0, 1):
             begin, at = at, _after_string(block, at)
