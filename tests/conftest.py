@@ -26,7 +26,7 @@ from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
 from tests import durations, failures, hanging, memoised
 
-nesting.make_room()  # as a server does at its start
+nesting.raise_recursion_limit()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
 # CI keeps nothing between runs, and its output is all there is to repeat a failure by.
@@ -95,9 +95,9 @@ def _nothing_is_left_behind() -> Iterator[None]:
     It is one fixture, as each costs every test.
     """
     memoised.faults.clear()
-    moved = times.moment() - time.time()
+    moved = times.unix_now() - time.time()
     yield
-    times.advance(moved - (times.moment() - time.time()))
+    times.advance(moved - (times.unix_now() - time.time()))
     assert memoised.faults == []
 
 

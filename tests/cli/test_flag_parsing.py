@@ -126,8 +126,8 @@ def test_feature_gates_may_be_named_with_their_defaults():
         ("foo:Bar=true", "component not registered: foo"),
         ("AllAlpha=maybe", 'invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
         ("SidecarContainers=false", "cannot set feature gate SidecarContainers to false, feature is locked to true"),
-        ("CBORServingAndStorage=true", "not supported yet: CBORServingAndStorage=true, as each gate"),
-        ("AllBeta=false", "not supported yet: AllBeta=false, as each gate"),
+        ("CBORServingAndStorage=true", "not supported yet: CBORServingAndStorage=true, as every gate"),
+        ("AllBeta=false", "not supported yet: AllBeta=false, as every gate"),
     ],
 )
 def test_feature_gates_are_refused_in_the_words_of_kube_apiserver(text: str, told: str):

@@ -138,9 +138,9 @@ async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch
 async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_out(servers: Servers) -> None:
     await servers.start(1)
     two = await servers.start(2)
-    servers.store._clock = lambda: times.moment() + 14
+    servers.store._clock = lambda: times.unix_now() + 14
     await servers.kubernetes(2).sync()  # says that it runs
-    servers.store._clock = lambda: times.moment() + 16
+    servers.store._clock = lambda: times.unix_now() + 16
     await servers.store.expire_leases()  # and the first one does not
     await servers.kubernetes(2).sync()
     assert await leading_to(two) == (["192.0.2.2"],) * 2

@@ -97,7 +97,7 @@ async def test_a_note_that_cannot_be_read_is_made_anew(
 ) -> None:
     (tmp_path / "definitions.json").write_text("{")
     await serve(Good, data_dir=tmp_path)
-    assert "is made anew" in caplog.text
+    assert "will be replaced" in caplog.text
     assert (tmp_path / "definitions.json").read_text() != "{"
 
 

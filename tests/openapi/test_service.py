@@ -23,7 +23,7 @@ from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.net.in_process import InProcessClient
 from steersman.openapi import descriptions
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.openapi.protobuf import encode_document
 from steersman.openapi.service import OpenAPIService
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
@@ -49,7 +49,7 @@ async def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService
     GroupOrder(server.catalogue)
     server.prepare_run()
     Discovery(server).install()
-    on_first_use = OpenAPIOnFirstUse(server)
+    on_first_use = LazyOpenAPIService(server)
     on_first_use.install()
     service = await on_first_use.service()
     server.lifecycle.serving = True
@@ -336,12 +336,12 @@ async def test_nothing_of_it_is_imported_before_somebody_asks(tmp_path: Path) ->
         sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, cwd=tmp_path
     )
     output, _ = await process.communicate()
-    assert output.decode().strip() == "['steersman.openapi.first_use']"
+    assert output.decode().strip() == "['steersman.openapi.lazy_service']"
 
 
 async def test_the_first_to_ask_at_the_same_time_are_answered_by_one_service() -> None:
     server, _ = await new_server()
-    on_first_use = OpenAPIOnFirstUse(server)
+    on_first_use = LazyOpenAPIService(server)
     first, second = await asyncio.gather(on_first_use.service(), on_first_use.service())
     assert first is second
     server.config.executor.shutdown()

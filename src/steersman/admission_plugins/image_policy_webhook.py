@@ -14,7 +14,7 @@ from steersman.admission_plugins.declaration import ConfiguredDeclaration, Plugi
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
 from steersman.kinds.built_in import classes_of
-from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.configuration import detect_media
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta
 from steersman.machinery.errors.status import StatusError
@@ -133,7 +133,7 @@ def _review(attributes: Attributes) -> ImageReviewSpec:
 
 def _read(answer: bytes) -> ImageReviewStatus:
     """Return the status in a response. A response without kind or version is taken as a review. Raises DecodeError."""
-    media = media_of(answer)
+    media = detect_media(answer)
     api_version, kind = peek_type_meta(answer, media)
     if (api_version or _VERSION, kind or _KIND) != (_VERSION, _KIND):
         raise DecodeError(_unexpected(api_version or _VERSION, kind or _KIND))

@@ -18,17 +18,17 @@ from steersman.registry.apiextensions.conditions import ESTABLISHED, is_establis
 
 NAMES_ACCEPTED: Final = "NamesAccepted"
 
-_SINGLE: Final = (
+_SINGLE_NAMES: Final = (
     ("plural", "PluralConflict"),
     ("singular", "SingularConflict"),
     ("kind", "KindConflict"),
     ("list_kind", "ListKindConflict"),
 )
-_OF_KINDS: Final = ("kind", "list_kind")
+_KIND_ATTRIBUTES: Final = ("kind", "list_kind")
 
 
 @dataclass(slots=True)
-class TakenNames:
+class NamesInUse:
     """The names in use by the definitions of a group, with the number of users of each.
 
     Names of resources (plural, singular, short) and names of kinds are apart.
@@ -39,27 +39,27 @@ class TakenNames:
 
     def add(self, names: CustomResourceDefinitionNames) -> None:
         """Add the accepted names of a definition."""
-        self.resources.update(_of_resources(names))
-        self.kinds.update(_of_kinds(names))
+        self.resources.update(_resource_names(names))
+        self.kinds.update(_kind_names(names))
 
     def remove(self, names: CustomResourceDefinitionNames) -> None:
         """Remove the accepted names of a definition."""
-        for counter, gone in ((self.resources, _of_resources(names)), (self.kinds, _of_kinds(names))):
+        for counter, gone in ((self.resources, _resource_names(names)), (self.kinds, _kind_names(names))):
             for each in gone:
                 counter[each] -= 1
                 if not counter[each]:
                     del counter[each]
 
 
-def _of_resources(names: CustomResourceDefinitionNames) -> list[str]:
+def _resource_names(names: CustomResourceDefinitionNames) -> list[str]:
     return [each for each in (names.plural, names.singular, *names.short_names) if each]
 
 
-def _of_kinds(names: CustomResourceDefinitionNames) -> list[str]:
+def _kind_names(names: CustomResourceDefinitionNames) -> list[str]:
     return [each for each in (names.kind, names.list_kind) if each]
 
 
-def judge_names(definition: Declared, taken: TakenNames) -> None:
+def accept_names(definition: Declared, taken: NamesInUse) -> None:
     """Set the accepted names and the NamesAccepted condition in the status of a definition; `taken` are those of
     others.
 
@@ -72,8 +72,8 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         return
     accepted = msgspec.structs.replace(before)
     problem: tuple[str, str] | None = None
-    for attribute, reason in _SINGLE:
-        names = taken.kinds if attribute in _OF_KINDS else taken.resources
+    for attribute, reason in _SINGLE_NAMES:
+        names = taken.kinds if attribute in _KIND_ATTRIBUTES else taken.resources
         name = getattr(wanted, attribute)
         if name == getattr(before, attribute) or name not in names:
             setattr(accepted, attribute, name)
@@ -97,7 +97,7 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
 
 
-def refuse_names(definition: Declared) -> None:
+def reject_reserved_names(definition: Declared) -> None:
     """Set the status of a definition whose plural belongs to a resource without a definition.
 
     The definition is not established, even if it was before that resource was reserved. It gets its plural back once

@@ -23,7 +23,7 @@ AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 GROUP_PRIORITY: Final = 1000
 VERSION_PRIORITY: Final = 100
 
-_AGAIN: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 """Seconds between retries."""
 
 
@@ -36,7 +36,7 @@ class CustomAPIServices:
         """Group and versions by name of the definition."""
         self._users: dict[GroupVersion, int] = {}
         """The number of definitions in each group version."""
-        self._queue: WorkQueue[GroupVersion] = WorkQueue(base_delay=_AGAIN, max_delay=_AGAIN)
+        self._queue: WorkQueue[GroupVersion] = WorkQueue(base_delay=_RETRY_SECONDS, max_delay=_RETRY_SECONDS)
 
     def start(self) -> None:
         """Start creating and deleting APIServices."""
@@ -46,7 +46,7 @@ class CustomAPIServices:
         """Stop, and return once nothing runs any more."""
         await self._queue.stop()
 
-    def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
+    def set_versions(self, name: str, group: str, versions: frozenset[str]) -> None:
         """Set the versions in which a definition is to be served, whether it is established or not."""
         before_group, before = self._versions.pop(name, (group, frozenset()))
         if versions:

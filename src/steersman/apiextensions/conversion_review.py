@@ -46,14 +46,14 @@ _ANNOTATIONS: Final = Path("metadata", "annotation")
 class ReviewError(Exception):
     """An unusable answer.
 
-    `failure` is its type in metrics. `told_alone` is True if the text is the whole message for clients, False if it
+    `failure` is its type in metrics. `is_complete` is True if the text is the whole message for clients, False if it
     follows the name of the kind.
     """
 
-    def __init__(self, text: str, failure: str, *, told_alone: bool = False) -> None:
+    def __init__(self, text: str, failure: str, *, is_complete: bool = False) -> None:
         super().__init__(text)
         self.failure = failure
-        self.told_alone = told_alone
+        self.is_complete = is_complete
 
 
 def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes]) -> bytes:
@@ -97,7 +97,7 @@ _REGISTERED: Final = frozenset(
 )
 
 
-def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
+def accept_converted(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
     """Return a converted object with the original's metadata, except for labels and annotations, and pruned by its
     schema.
 
@@ -121,24 +121,24 @@ def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
     try:
         target.structural.fit(content)
     except CoercionError as error:
-        raise ReviewError(str(error), INVALID, told_alone=True) from None
+        raise ReviewError(str(error), INVALID, is_complete=True) from None
     return OpenObject(metadata, content)
 
 
 def _plain(raw: bytes) -> dict[str, Any]:
     if raw in _NOTHING:
-        raise ReviewError("unexpected end of JSON input", INVALID, told_alone=True)
+        raise ReviewError("unexpected end of JSON input", INVALID, is_complete=True)
     try:
         plain = decode_untyped(raw)
     except DecodeError as error:
-        raise ReviewError(str(error), INVALID, told_alone=True) from None
+        raise ReviewError(str(error), INVALID, is_complete=True) from None
     if not isinstance(plain, dict):
         why = f"json: cannot unmarshal {_json_type(plain)} into Go value of type map[string]interface {{}}"
-        raise ReviewError(why, INVALID, told_alone=True)
+        raise ReviewError(why, INVALID, is_complete=True)
     kind = plain.get("kind")
     if not isinstance(kind, str) or not kind:
         text = raw.decode("utf-8", "replace")
-        raise ReviewError(f"Object 'Kind' is missing in '{text}'", INVALID, told_alone=True)
+        raise ReviewError(f"Object 'Kind' is missing in '{text}'", INVALID, is_complete=True)
     return plain
 
 

@@ -34,7 +34,7 @@ _AGE: Final = Column("Age", None, type="date")
 _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
 
 
-class Converting(Protocol):
+class ConversionFactory(Protocol):
     """Makes the converter between the versions of a definition (conversion.Converters)."""
 
     def make(
@@ -42,16 +42,16 @@ class Converting(Protocol):
     ) -> Conversion: ...
 
 
-def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[OpenObject, Any], Versions]:
+def resource_of(definition: Declared, conversions: ConversionFactory) -> tuple[Resource[OpenObject, Any], Versions]:
     """Return the Resource of a definition whose names are accepted, and the Versions that its strategies use."""
     versions = versions_of(definition)
     spec, names = definition.spec, definition.status.accepted_names
     stored = next(each for each in versions if each.declared.storage)
-    known = Versions(versions, stored, names.plural)
+    all_versions = Versions(versions, stored, names.plural)
     served = [each for each in versions if each is not stored and each.declared.served]
     conversion = None
     if len(versions) > 1:
-        conversion = converting.make(definition.metadata.name, spec.conversion, stored.kind.family)
+        conversion = conversions.make(definition.metadata.name, spec.conversion, stored.kind.family)
     resource: Resource[OpenObject, Any] = Resource(
         kind=stored.kind,
         plural=names.plural,
@@ -59,23 +59,23 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         namespaced=spec.scope == "Namespaced",
         short_names=tuple(names.short_names),
         categories=tuple(names.categories),
-        strategy=CustomResourceStrategy(known),
+        strategy=CustomResourceStrategy(all_versions),
         name_validator=name_is_dns_subdomain,
         any_finalizers=True,
         by_definition=True,
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
-        discovery_verbs=lambda: _VERBS_OF_ENDING if known.life.is_ending else _VERBS,
+        discovery_verbs=lambda: _VERBS_OF_ENDING if all_versions.lifecycle.is_ending else _VERBS,
         columns=_columns(stored),
         columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),
-        subresources=_subresources(stored, known),
-        other_versions=tuple(_other(each, known) for each in served),
+        subresources=_subresources(stored, all_versions),
+        other_versions=tuple(_other(each, all_versions) for each in served),
         conversion=conversion,
         deprecation_warning=_warning(stored, versions),
         storage_version_hash=_version_hash(stored) if stored.declared.served else "",
     )
-    return resource, known
+    return resource, all_versions
 
 
 def _version_hash(stored: Version) -> str:
@@ -83,7 +83,7 @@ def _version_hash(stored: Version) -> str:
     return b64encode(hashlib.sha256(f"{kind.group}/{kind.version}/{kind.name}".encode()).digest()[:8]).decode()
 
 
-def _other(version: Version, known: Versions) -> OtherVersion:
+def _other(version: Version, all_versions: Versions) -> OtherVersion:
     """Return a version other than the stored one."""
     fields = _selectable_fields(version)
     return OtherVersion(
@@ -93,8 +93,8 @@ def _other(version: Version, known: Versions) -> OtherVersion:
         columns=_columns(version),
         selectable_fields={name: name for name in fields},
         own_fields=fields,
-        subresources=_subresources(version, known),
-        deprecation_warning=_warning(version, known.every),
+        subresources=_subresources(version, all_versions),
+        deprecation_warning=_warning(version, all_versions.every),
     )
 
 
@@ -102,14 +102,14 @@ def _same(obj: OpenObject) -> OpenObject:
     return obj
 
 
-def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], ...]:
+def _subresources(version: Version, all_versions: Versions) -> tuple[Subresource[Any], ...]:
     below = version.declared.subresources
     found: list[Subresource[Any]] = []
     if version.declared.has_status:
-        found.append(Subresource(name="status", strategy=StatusStrategy(known)))
+        found.append(Subresource(name="status", strategy=StatusStrategy(all_versions)))
     if below is not None and below.scale is not None:
         # Objects of other versions are defaulted when they are read.
-        default = version.kind.default if version is known.stored else None
+        default = version.kind.default if version is all_versions.stored else None
         found.append(scale_subresource(below.scale, default))
     return tuple(found)
 
@@ -140,7 +140,7 @@ def _columns(version: Version) -> tuple[Column, ...]:
     declared = version.declared.additional_printer_columns
     if not declared:
         return (_AGE,)
-    plain = _Remembering(version.kind.whole)
+    plain = _LastResult(version.kind.whole)
     columns: list[Column] = []
     for each in declared:
         try:
@@ -177,7 +177,7 @@ def _cell(column: PrinterColumn, plain: Callable[[OpenObject], Any]) -> Callable
     return lambda obj: column.cell(plain(obj))
 
 
-class _Remembering:
+class _LastResult:
     """A function with a cache of its last result, as a row has many cells."""
 
     __slots__ = ("_last", "_make")

@@ -18,10 +18,10 @@ class LocalConversion(Conversion):
 
     def __init__(self, kinds: Mapping[str, CustomKind]) -> None:
         self.kinds = kinds
-        self._customs = kinds
+        self._custom_kinds = kinds
 
     @abstractmethod
-    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+    def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
         """Return an object of `source` converted to `target`. Raises StatusError."""
 
     def read(self, source: CustomKind, body: bytes) -> OpenObject:
@@ -29,16 +29,16 @@ class LocalConversion(Conversion):
         return source.decode(body)
 
     async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
-        kind = self._customs[target.api_version]
+        kind = self._custom_kinds[target.api_version]
         found = []
         async for value in time_sliced(values):
-            found.append(await offload_if(is_large(value), self._converted_value, value, kind))
+            found.append(await offload_if(is_large(value), self._convert_value, value, kind))
         return found
 
-    def _converted_value(self, value: bytes, target: CustomKind) -> bytes:
+    def _convert_value(self, value: bytes, target: CustomKind) -> bytes:
         body = target.body_of(value)
-        source = self._customs.get(target.version_of(body), target)
-        return target.value_as_is(self.made(self.read(source, body), source, target))
+        source = self._custom_kinds.get(target.version_of(body), target)
+        return target.value_as_is(self.convert_object(self.read(source, body), source, target))
 
     async def close(self) -> None:
         """Do nothing, as there is nothing to close."""
@@ -46,4 +46,4 @@ class LocalConversion(Conversion):
     def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
         if source is target:
             return obj
-        return self.made(obj, self._customs[source.api_version], self._customs[target.api_version])
+        return self.convert_object(obj, self._custom_kinds[source.api_version], self._custom_kinds[target.api_version])

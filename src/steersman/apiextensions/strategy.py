@@ -25,11 +25,11 @@ from steersman.schema import Correlated, blocks_rules
 from steersman.work.offloading import can_move_to_thread, ensure_offloaded
 
 _STATUS: Final = "status"
-_BUDGET_HERE: Final = 5_000
+_EVENT_LOOP_BUDGET: Final = 5_000
 """The cost budget of rules on the event loop, equal to some milliseconds."""
 
 
-class Life:
+class Lifecycle:
     """The lifecycle of a definition, shared by all its generations."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Versions:
         self.every = versions
         self._by_name = {each.declared.name: each for each in versions}
         self.stored = stored
-        self.life = Life()
+        self.lifecycle = Lifecycle()
 
-    def of(self, ctx: Context) -> Version:
+    def for_request(self, ctx: Context) -> Version:
         """Return the version of a request; the storage version for writes of the server itself."""
-        return self.named(ctx.action.version)
+        return self.get(ctx.action.version)
 
-    def named(self, version: str) -> Version:
+    def get(self, version: str) -> Version:
         """Return the version of this name, the storage version if there is none."""
         return self._by_name.get(version, self.stored)
 
@@ -66,7 +66,7 @@ class Versions:
 
     def check_create(self, name: str) -> None:
         """Raise StatusError 403 if the definition is terminating."""
-        if self.life.is_ending:
+        if self.lifecycle.is_ending:
             resource = GroupResource(self.stored.kind.group, self._plural)
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
@@ -81,11 +81,11 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         self._versions = versions
 
     def resets_in(self, version: str) -> tuple[str, ...]:
-        return ("status",) if self._versions.named(version).declared.has_status else ()
+        return ("status",) if self._versions.get(version).declared.has_status else ()
 
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         self._versions.check_create(obj.metadata.name)
-        if self._versions.of(ctx).declared.has_status:
+        if self._versions.for_request(ctx).declared.has_status:
             obj.content.pop(_STATUS, None)
         obj.metadata.generation = 1
 
@@ -98,7 +98,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         self._versions.check_create(obj.metadata.name)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         before = old.content
         if version.declared.has_status:
             new.content.pop(_STATUS, None)
@@ -108,7 +108,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         structural, plain = version.kind.structural, version.kind.whole(obj)
         errors = structural.validate(plain)
         errors += scale_errors(version.declared, obj.content)
@@ -127,7 +127,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         return finalizer_warnings(set(new.metadata.finalizers).difference(old.metadata.finalizers))
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         kind = version.kind
         plain, before = kind.whole(new), kind.whole(old)
         correlated = kind.structural.correlate(plain, before)
@@ -165,11 +165,13 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         if rules is None:
             ensure_offloaded()
             rules = version.compile_rules()
-        judged = rules.judge(plain, before, budget=_BUDGET_HERE if is_here else None, correlated=correlated)
-        if is_here and judged.budget < 0:
+        evaluation = rules.evaluate(
+            plain, before, budget=_EVENT_LOOP_BUDGET if is_here else None, correlated=correlated
+        )
+        if is_here and evaluation.budget < 0:
             ensure_offloaded()
-        ctx.warn_all(judged.warnings)
-        return iter(errors + judged.errors)
+        ctx.warn_all(evaluation.warnings)
+        return iter(errors + evaluation.errors)
 
 
 class StatusStrategy(CustomResourceStrategy):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from steersman.controlplane.flags import Flag
 from steersman.controlplane.option_ties import check_ties
 from steersman.controlplane.options import FLAGS, Options, OptionsError
-from steersman.machinery.suggestions import did_you_mean, known_are
+from steersman.machinery.suggestions import did_you_mean, known_names_hint
 
 NOT_SUPPORTED: Final = frozenset(
     (
@@ -146,7 +146,7 @@ def check(options: Options) -> None:
     for flag, names in (("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)):
         for name in names:
             if name not in known:
-                why = f"unknown admission plugin {name!r}{known_are(name, known)}"
+                why = f"unknown admission plugin {name!r}{known_names_hint(name, known)}"
                 raise OptionsError(f"--{flag}-admission-plugins: {why}")
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:

@@ -15,7 +15,7 @@ import msgspec
 import steersman
 from steersman.cli.durations import in_words
 from steersman.machinery.go.escaping import escaped
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.log_levels import NOTICE
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def log_work(kubeconfig: Path, url: str) -> None:
 
 def storage_of(options: Options) -> str:
     """Return `sqlite`, `memory`, or the addresses of the members of etcd."""
-    return ",".join(map(shown_url, options.etcd_servers)) or options.storage
+    return ",".join(map(redacted_url, options.etcd_servers)) or options.storage
 
 
 def flags_that_differ(options: Options, defaults: Mapping[str, str]) -> list[str]:
@@ -191,7 +191,7 @@ def flags_that_differ(options: Options, defaults: Mapping[str, str]) -> list[str
 
     usual = {**Options(data_dir=options.data_dir).as_flags(), **defaults}
     return [
-        f"--{name}={','.join(map(shown_url, value.split(','))) if '://' in value else value}"
+        f"--{name}={','.join(map(redacted_url, value.split(','))) if '://' in value else value}"
         for name, value in options.as_flags().items()
         if value != usual[name] and name not in _SHOWN_APART
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.machinery.suggestions import did_you_mean, none_of
+from steersman.machinery.suggestions import did_you_mean, not_allowed_message
 
 _NAME = "steersman"
 _COMPLETION = "_STEERSMAN_COMPLETE"
@@ -76,7 +76,7 @@ def _words_of(error: click.ClickException) -> str:
     if isinstance(error, click.BadParameter) and error.param is not None:
         chosen = _CHOICE.match(error.message)
         if chosen is not None and isinstance(error.param.type, click.Choice):
-            return f"{_shown(error.param)}: {none_of(chosen[1], map(str, error.param.type.choices))}"
+            return f"{_shown(error.param)}: {not_allowed_message(chosen[1], map(str, error.param.type.choices))}"
         below = _BELOW.match(error.message)
         if below is not None:
             return f"{_shown(error.param)}: {below[1]} is less than {below[2]}"

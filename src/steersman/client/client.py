@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, ObjectList
-from steersman.client.errors import error_of, ignoring, is_not_found, seconds_of, status_error
+from steersman.client.errors import error_from_response, ignoring, is_not_found, retry_after_seconds, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
@@ -29,11 +29,11 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _MAX_EVENT: Final = 64 << 20
 """Most bytes of one watch event. A larger event ends the watch with an error."""
-_MOST_PAGES: Final = 10_000
+_MAX_PAGES: Final = 10_000
 """Most pages of one list. A faulty aggregated server may never send the last page."""
-_AT_ONCE: Final = 64
+_MAX_CONCURRENT: Final = 64
 """Most concurrent requests of a client. Further requests wait for a permit; watches need none."""
-_TRIES: Final = 10
+_MAX_ATTEMPTS: Final = 10
 """Most attempts for a request that the server answers with `Retry-After`, as in client-go."""
 _LONGEST_PAUSE: Final = 60
 """Longest pause in seconds before a retry, even if the server asks for more."""
@@ -68,7 +68,7 @@ class Client:
         self.manager: Final = manager
         self._transport = transport
         self._fields: Fields = (("user-agent", manager),)
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._permits = asyncio.Semaphore(_MAX_CONCURRENT)
 
     def with_own_limit(self) -> Client:
         """Return a client on the same connections with its own limit of concurrent requests."""
@@ -80,7 +80,9 @@ class Client:
 
     async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
         """Return the current object. Raises StatusError NotFound."""
-        return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
+        return await _decode(
+            resource, await self._send_and_read("GET", resource.path(namespace, name), resource.accept())
+        )
 
     async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
         """Return the current object, None if no object has that name."""
@@ -111,7 +113,7 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        data = await self._ask("GET", target, resource.accept(as_list=True))
+        data = await self._send_and_read("GET", target, resource.accept(as_list=True))
         return await offload_if(is_large(data), resource.decode_list, data)
 
     async def iterate(
@@ -129,7 +131,7 @@ class Client:
         InternalError if the server sends more than 10,000 pages.
         """
         token = ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             found = await self.list(
                 resource,
                 namespace,
@@ -143,15 +145,17 @@ class Client:
             token = found.metadata.continue_
             if not token:
                 return
-        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MOST_PAGES} pages")
+        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MAX_PAGES} pages")
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Create an object and return it as stored. Without `namespace` the namespace in its metadata applies.
 
         Raises StatusError AlreadyExists.
         """
-        target = _target(resource.path(namespace or _place(obj)[0]), fieldManager=self.manager)
-        return await _decoded(resource, await self._ask("POST", target, resource.accept(), resource.encode(obj)))
+        target = _target(resource.path(namespace or _namespace_and_name(obj)[0]), fieldManager=self.manager)
+        return await _decode(
+            resource, await self._send_and_read("POST", target, resource.accept(), resource.encode(obj))
+        )
 
     async def create_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, obj: APIResource[T], body: T
@@ -162,18 +166,20 @@ class Client:
         `body` is of the resource `obj`. Returns the response object.
         """
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return await _decoded(obj, await self._ask("POST", target, obj.accept(), obj.encode(body)))
+        return await _decode(obj, await self._send_and_read("POST", target, obj.accept(), obj.encode(body)))
 
     async def post_to_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes
     ) -> None:
         """Post a JSON body to a subresource and ignore the response object."""
-        await self._ask("POST", resource.path(namespace, name, subresource), "application/json", body)
+        await self._send_and_read("POST", resource.path(namespace, name, subresource), "application/json", body)
 
     async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
         """Replace an object and return it as stored. Raises StatusError Conflict if it has changed since it was read."""
-        target = _target(resource.path(*_place(obj), subresource), fieldManager=self.manager)
-        return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
+        target = _target(resource.path(*_namespace_and_name(obj), subresource), fieldManager=self.manager)
+        return await _decode(
+            resource, await self._send_and_read("PUT", target, resource.accept(), resource.encode(obj))
+        )
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
         """Replace the status of an object and return the object. Raises StatusError Conflict if the object has changed."""
@@ -190,7 +196,7 @@ class Client:
         subresource: str = "",
     ) -> T:
         """Patch an object with plain data and return the result; `media` is the media type of the patch."""
-        return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
+        return await _decode(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def patch_without_result(
         self,
@@ -209,7 +215,7 @@ class Client:
         self, resource: APIResource[Any], name: str, namespace: str, patch: object, media: str, subresource: str
     ) -> bytes:
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return await self._ask("PATCH", target, resource.accept(), encode(patch), media)
+        return await self._send_and_read("PATCH", target, resource.accept(), encode(patch), media)
 
     async def apply(
         self,
@@ -231,8 +237,8 @@ class Client:
             fieldManager=manager or self.manager,
             force="true" if force else "",
         )
-        return await _decoded(
-            resource, await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
+        return await _decode(
+            resource, await self._send_and_read("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
         )
 
     async def delete(
@@ -240,7 +246,7 @@ class Client:
     ) -> None:
         """Delete an object. It stays for now if it has finalizers or a grace period. Raises StatusError NotFound."""
         body = b"" if options is None else _delete_options(options)
-        await self._ask("DELETE", resource.path(namespace, name), "application/json", body)
+        await self._send_and_read("DELETE", resource.path(namespace, name), "application/json", body)
 
     async def delete_collection(
         self,
@@ -254,7 +260,7 @@ class Client:
         """Delete the objects of a namespace, or of all namespaces."""
         target = _target(resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector)
         body = b"" if options is None else _delete_options(options)
-        await self._ask("DELETE", target, "application/json", body)
+        await self._send_and_read("DELETE", target, "application/json", body)
 
     @asynccontextmanager
     async def watch(
@@ -294,16 +300,16 @@ class Client:
 
     async def request(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
         """Send any request and return the body of its response."""
-        return await self._ask(method, target, "application/json", body, media)
+        return await self._send_and_read(method, target, "application/json", body, media)
 
     async def get_plain(self, target: str, accept: str = "application/json") -> Any:
         """Return the body of a GET response as plain data."""
-        return decode_plain(await self._ask("GET", target, accept))
+        return decode_plain(await self._send_and_read("GET", target, accept))
 
-    async def _ask(
+    async def _send_and_read(
         self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
     ) -> bytes:
-        async with self._places:
+        async with self._permits:
             response = await self._open(method, target, accept, body, media)
             try:
                 return await response.read()
@@ -316,16 +322,16 @@ class Client:
         fields = [*self._fields, ("accept", accept)]
         if body:
             fields.append(("content-type", media))
-        for left in reversed(range(_TRIES)):
+        for left in reversed(range(_MAX_ATTEMPTS)):
             response = await self._transport.send(method, target, fields, body)
             if response.status < 300:
                 return response
             retry_after = response.header("retry-after")
             try:
-                error = error_of(response.status, retry_after, await response.read())
+                error = error_from_response(response.status, retry_after, await response.read())
             finally:
                 await response.aclose()
-            pause = seconds_of(retry_after) if response.status == 429 or response.status >= 500 else None
+            pause = retry_after_seconds(retry_after) if response.status == 429 or response.status >= 500 else None
             if not left or pause is None:
                 break
             await asyncio.sleep(min(pause, _LONGEST_PAUSE))
@@ -340,7 +346,7 @@ def _target(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _place(obj: Any) -> tuple[str, str]:
+def _namespace_and_name(obj: Any) -> tuple[str, str]:
     """Return the namespace and the name of an object."""
     if isinstance(obj, dict):
         metadata = obj.get("metadata", {})
@@ -352,7 +358,7 @@ def _delete_options(options: DeleteOptions) -> bytes:
     return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
 
 
-async def _decoded(resource: APIResource[T], data: bytes) -> T:
+async def _decode(resource: APIResource[T], data: bytes) -> T:
     """Return the object of a response; a large one is decoded in a worker thread."""
     return await offload_if(is_large(data), resource.decode, data)
 
@@ -363,18 +369,18 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
     async for piece in response.pieces():
         *whole, rest = (rest + piece).split(b"\n")
         if any(map(is_large, whole)):
-            yield await offload_if(True, _read, resource, whole)
+            yield await offload_if(True, _decode_events, resource, whole)
         elif whole:
-            yield _read(resource, whole)
+            yield _decode_events(resource, whole)
         if len(rest) > _MAX_EVENT:
             raise msgspec.DecodeError("a watch event is larger than 64 MiB")
 
 
-def _read(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
-    return [_event(resource, line) for line in lines if line]
+def _decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+    return [_decode_event(resource, line) for line in lines if line]
 
 
-def _event(resource: APIResource[T], line: bytes) -> Event[T]:
+def _decode_event(resource: APIResource[T], line: bytes) -> Event[T]:
     event = _EVENT.decode(line)
     if event.type == "ERROR":
         raise status_error(decode_plain(bytes(event.object)))

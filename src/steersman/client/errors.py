@@ -13,7 +13,7 @@ from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
 
 
-def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
+def error_from_response(code: int, retry_after: str, body: bytes) -> StatusError:
     """Return the StatusError of an error response: its Status, or a generic one for its code, as client-go makes it.
 
     `retry_after` is the value of the `Retry-After` header.
@@ -24,12 +24,12 @@ def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
         plain = None
     if isinstance(plain, dict) and plain.get("kind") == "Status":
         return status_error(plain, code)
-    seconds = seconds_of(retry_after) or 0
+    seconds = retry_after_seconds(retry_after) or 0
     text = trim_space(body[:2048].decode(errors="replace"))
     return generic_server_response(code, message=text, retry_after=seconds, unexpected=True)
 
 
-def seconds_of(retry_after: str) -> int | None:
+def retry_after_seconds(retry_after: str) -> int | None:
     """Return the seconds in a `Retry-After` header, None if the header is missing or holds a date."""
     return int(retry_after) if is_digits(retry_after) and len(retry_after) < 10 else None
 

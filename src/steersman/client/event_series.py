@@ -20,16 +20,16 @@ from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
-_QUEUED: Final = 20_000
+_MAX_QUEUED: Final = 20_000
 _WRITERS: Final = 8
-_MOST_KNOWN: Final = 8192
+_MAX_REMEMBERED: Final = 8192
 """Most remembered events. An eviction keeps at least the newest half."""
-_FINISHED: Final = 360.0
+_SERIES_TIMEOUT: Final = 360.0
 """Seconds without a repetition after which an event is not continued as a series."""
 _LONGEST_NOTE: Final = 1024
 
 
-class _Told(Struct):
+class _RecordedEvent(Struct):
     """A recorded event that may become a series."""
 
     event: Event
@@ -42,14 +42,14 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
     """Records the events of one component. `start()` begins writing; `await stop()` drops events not yet written."""
 
     def __init__(self, client: Client, component: str) -> None:
-        super().__init__(client, writers=_WRITERS, most=_QUEUED)
+        super().__init__(client, writers=_WRITERS, most=_MAX_QUEUED)
         self._component = component
         self._instance = f"{component}-{socket.gethostname()}"
-        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
+        self._recorded: BoundedCache[tuple[str, ...], _RecordedEvent] = BoundedCache(_MAX_REMEMBERED)
 
     def forget(self) -> None:
         """Forget all recorded events, because the server has lost them: repetitions then start new events."""
-        self._told.forget()
+        self._recorded.forget()
 
     def event(
         self,
@@ -64,11 +64,11 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         """Record an event about `regarding`; `type_` is Normal or Warning."""
         if len(note) > _LONGEST_NOTE:
             note = f"{note[: _LONGEST_NOTE - 4]} ..."
-        key = (type_, action, reason, *_parts(regarding), *(() if related is None else _parts(related)))
+        key = (type_, action, reason, *_identity(regarding), *(() if related is None else _identity(related)))
         now = asyncio.get_running_loop().time()
-        told = self._told[key]
-        if told is not None and now - told.at < _FINISHED:
-            self._continue(told, now)
+        told = self._recorded[key]
+        if told is not None and now - told.at < _SERIES_TIMEOUT:
+            self._repeat(told, now)
             return
         event = Event(
             metadata=metadata_of_event(regarding),
@@ -82,10 +82,10 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
             note=note,
             type=type_,
         )
-        self._told.keep(key, _Told(event, now))
-        self._tell(event, is_series=False)
+        self._recorded.keep(key, _RecordedEvent(event, now))
+        self._enqueue_event(event, is_series=False)
 
-    def _continue(self, told: _Told, now: float) -> None:
+    def _repeat(self, told: _RecordedEvent, now: float) -> None:
         """Count a repetition. Only the first repetition is written at once, as the start of a series."""
         told.count += 1
         told.at = now
@@ -93,9 +93,9 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         event.series = EventSeries(count=told.count, last_observed_time=times.now_micro())
         if not told.is_series:
             told.is_series = True
-            self._tell(event, is_series=True)
+            self._enqueue_event(event, is_series=True)
 
-    def _tell(self, event: Event, *, is_series: bool) -> None:
+    def _enqueue_event(self, event: Event, *, is_series: bool) -> None:
         if not self._enqueue((event, is_series)):
             logger.warning("the event queue is full: an event about %s is dropped", event.regarding.name)
 
@@ -109,5 +109,5 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         await self._client.create(NEW_EVENTS, event)
 
 
-def _parts(about: ObjectReference) -> tuple[str, ...]:
+def _identity(about: ObjectReference) -> tuple[str, ...]:
     return about.namespace, about.name, about.uid, about.resource_version

@@ -28,7 +28,7 @@ class EventWriter(ABC, Generic[T]):
     def __init__(self, client: Client, *, writers: int, most: int) -> None:
         self._client = client
         self._writers = writers
-        self._most = most
+        self._max_queued = most
         self._waiting: deque[T] = deque()
         self._writing = 0
         self._wake = asyncio.Event()
@@ -52,7 +52,7 @@ class EventWriter(ABC, Generic[T]):
 
     def _enqueue(self, event: T) -> bool:
         """Queue an event. Return False if the queue is full."""
-        if len(self._waiting) >= self._most:
+        if len(self._waiting) >= self._max_queued:
             return False
         self._waiting.append(event)
         self._wake.set()
@@ -75,13 +75,13 @@ class EventWriter(ABC, Generic[T]):
                 event = self._waiting.popleft()
                 self._writing += 1
                 try:
-                    await self._write_somehow(event)
+                    await self._write_with_retries(event)
                 finally:
                     self._writing -= 1
             self._wake.clear()
             await self._wake.wait()
 
-    async def _write_somehow(self, event: T) -> None:
+    async def _write_with_retries(self, event: T) -> None:
         for _ in range(_TRIES):
             try:
                 await self._write(event)

@@ -25,8 +25,8 @@ from steersman.work.bounded_cache import BoundedCache
 K = TypeVar("K", bound=tuple[str, ...])
 T = TypeVar("T")
 
-_QUEUED: Final = 1000
-_MOST_KNOWN: Final = 8192
+_MAX_QUEUED: Final = 1000
+_MAX_REMEMBERED: Final = 8192
 """Most remembered events and objects, as in client-go. An eviction keeps at least the newest half."""
 _LONGEST_KEPT: Final = 512
 """Longest message in characters that is remembered as it is. Of longer ones a digest is remembered."""
@@ -65,15 +65,15 @@ def metadata_of_event(about: ObjectReference) -> ObjectMeta:
 class _Bucket(Struct):
     """Token bucket of the events about one object: a burst of 25, then one event every five minutes."""
 
-    left: float = _BURST
+    tokens: float = _BURST
     at: float = 0.0
 
-    def take(self, now: float) -> bool:
-        self.left = min(_BURST, self.left + (now - self.at) / _REFILL)
+    def acquire(self, now: float) -> bool:
+        self.tokens = min(_BURST, self.tokens + (now - self.at) / _REFILL)
         self.at = now
-        if self.left < 1:
+        if self.tokens < 1:
             return False
-        self.left -= 1
+        self.tokens -= 1
         return True
 
 
@@ -84,7 +84,7 @@ class _Similar(Struct):
     at: float = 0.0
 
 
-class _Told(Struct):
+class _WrittenEvent(Struct):
     """A written event, whose count rises when the event repeats."""
 
     name: str
@@ -93,7 +93,7 @@ class _Told(Struct):
     first: str
 
 
-def _known(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
+def _get_or_create(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
     found = cache[key]
     if found is None:
         found = make()
@@ -105,10 +105,10 @@ class Broadcaster(EventWriter[Event]):
     """Writes the events of several recorders, one at a time."""
 
     def __init__(self, client: Client) -> None:
-        super().__init__(client, writers=1, most=_QUEUED)
-        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MOST_KNOWN)
-        self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MOST_KNOWN)
-        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
+        super().__init__(client, writers=1, most=_MAX_QUEUED)
+        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MAX_REMEMBERED)
+        self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MAX_REMEMBERED)
+        self._written: BoundedCache[tuple[str, ...], _WrittenEvent] = BoundedCache(_MAX_REMEMBERED)
 
     def recorder(self, component: str, host: str = "") -> Recorder:
         """Return the event recorder of a component on a host."""
@@ -116,7 +116,7 @@ class Broadcaster(EventWriter[Event]):
 
     def forget(self) -> None:
         """Forget all recorded events, because the server has lost them: repetitions then start new events."""
-        for each in (self._buckets, self._similar, self._told):
+        for each in (self._buckets, self._similar, self._written):
             each.forget()
 
     def put(self, event: Event) -> None:
@@ -126,14 +126,14 @@ class Broadcaster(EventWriter[Event]):
         """
         now = asyncio.get_running_loop().time()
         source = event.source.component, event.source.host, event.involved_object.uid or event.involved_object.name
-        if not _known(self._buckets, source, lambda: _Bucket(at=now)).take(now):
+        if not _get_or_create(self._buckets, source, lambda: _Bucket(at=now)).acquire(now):
             return
         alike = (*source, event.type, event.reason)
-        similar = _known(self._similar, alike, _Similar)
+        similar = _get_or_create(self._similar, alike, _Similar)
         if now - similar.at > _SIMILAR_WITHIN:
             similar.messages.clear()
         similar.at = now
-        similar.messages.add(_short(event.message))
+        similar.messages.add(_message_key(event.message))
         if len(similar.messages) >= _SIMILAR:
             similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
@@ -150,9 +150,9 @@ class Broadcaster(EventWriter[Event]):
             event.involved_object.field_path,
             event.type,
             event.reason,
-            "" if combined else _short(event.message),
+            "" if combined else _message_key(event.message),
         )
-        told = self._told[key]
+        told = self._written[key]
         if told is not None:
             patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
             if await self._patch_event(EVENTS, told.name, told.namespace, patch):
@@ -162,10 +162,12 @@ class Broadcaster(EventWriter[Event]):
             event.first_timestamp = told.first
         await self._client.create(EVENTS, event)
         metadata = event.metadata
-        self._told.keep(key, _Told(metadata.name, metadata.namespace, event.count, event.first_timestamp or ""))
+        self._written.keep(
+            key, _WrittenEvent(metadata.name, metadata.namespace, event.count, event.first_timestamp or "")
+        )
 
 
-def _short(message: str) -> str:
+def _message_key(message: str) -> str:
     """Return the message, or a digest of a long one: messages may repeat long texts of users, and many are remembered."""
     if len(message) <= _LONGEST_KEPT:
         return message

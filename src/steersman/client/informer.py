@@ -30,7 +30,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _BACKOFF: Final = Backoff(0.8, 30.0, jitter=1.0)
 _PAGE: Final = 500
 """Most objects of one page of a list."""
-_LONG: Final = 10.0
+_NORMAL_WATCH: Final = 10.0
 """Seconds that a watch must have lasted for its end to be normal: the back-off then starts afresh."""
 
 
@@ -38,7 +38,7 @@ class TooLarge(Exception):
     """The objects of a resource exceed the informer's size limit."""
 
 
-_CANNOT_FOLLOW: Final = (StatusError, Unreachable, msgspec.DecodeError)
+_EXPECTED_ERRORS: Final = (StatusError, Unreachable, msgspec.DecodeError)
 
 
 def key_of(obj: Object) -> Key:
@@ -80,7 +80,7 @@ class Informer(Generic[O]):
         """
         self.resource: Final = resource
         self._transform = transform
-        self._room = _Room(most_bytes) if most_bytes else None
+        self._size_limit = _SizeLimit(most_bytes) if most_bytes else None
         self._client = client
         self._namespace = namespace
         self._label_selector = label_selector
@@ -89,9 +89,9 @@ class Informer(Generic[O]):
         self._indexes: dict[str, _Index[O]] = {}
         self._handlers: list[Callable[[O | None, O | None], None]] = []
         self._synced = asyncio.Event()
-        self._version = ""
-        self._unseen: set[Key] | None = None
-        self._lists = False
+        self._resource_version = ""
+        self._not_listed: set[Key] | None = None
+        self._uses_lists = False
         self._attempt: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -135,7 +135,7 @@ class Informer(Generic[O]):
             return
         index = self._indexes[name] = _Index(values)
         for obj in self.list():
-            index.change(None, obj)
+            index.update(None, obj)
 
     def get(self, namespace: str, name: str) -> O | None:
         """Return the object of that name, None if there is none."""
@@ -154,7 +154,7 @@ class Informer(Generic[O]):
 
     def indexed(self, index: str, value: str) -> Sequence[O]:
         """Return the objects that have this value in an index."""
-        return list(self._indexes[index].found.get(value, {}).values())
+        return list(self._indexes[index].objects.get(value, {}).values())
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
@@ -166,45 +166,45 @@ class Informer(Generic[O]):
         retries = Retries(_BACKOFF)
         while True:
             started = asyncio.get_running_loop().time()
-            was_known = bool(self._version)
+            was_known = bool(self._resource_version)
             try:
                 await self._watch()
             except TooLarge as error:
                 logger.warning("%s cannot be followed: %s", self.resource.group_resource, error)
-                await self._forget()
-            except _CANNOT_FOLLOW as error:
+                await self._remove_all()
+            except _EXPECTED_ERRORS as error:
                 if isinstance(error, StatusError) and is_expired(error):
-                    self._version = ""
+                    self._resource_version = ""
                     if was_known:
                         continue  # list all objects anew: such a list cannot be expired
-                elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._lists):
-                    self._lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
+                elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
+                    self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue
                 if self._attempt is not None and not self._attempt.done():
                     self._attempt.set_exception(error)
                 logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
             except Exception:
                 logger.exception("watch of %s failed", self.resource.group_resource)
-            if asyncio.get_running_loop().time() - started > _LONG:
+            if asyncio.get_running_loop().time() - started > _NORMAL_WATCH:
                 retries.reset()
             else:
                 await retries.pause()
 
     async def _watch(self) -> None:
         """Follow the resource until the server ends the watch. Without a known resourceVersion, list all objects first."""
-        fresh = not self._version
+        fresh = not self._resource_version
         if fresh:
-            self._unseen = {key_of(obj) for obj in self.list()}
-            if self._room is not None:
-                self._room.clear()
+            self._not_listed = {key_of(obj) for obj in self.list()}
+            if self._size_limit is not None:
+                self._size_limit.clear()
         try:
-            if fresh and self._lists:
-                await self._take_all()
+            if fresh and self._uses_lists:
+                await self._list_all()
                 fresh = False
             watching = self._client.watch(
                 self.resource,
                 self._namespace,
-                resource_version=self._version,
+                resource_version=self._resource_version,
                 initial_events=fresh,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
@@ -212,14 +212,14 @@ class Informer(Generic[O]):
             async with watching as batches:
                 async for batch in batches:
                     for event in batch:
-                        if self._room is not None:
-                            self._room.take(event)
-                        self._take(event)
+                        if self._size_limit is not None:
+                            self._size_limit.count(event)
+                        self._apply_event(event)
         finally:
-            if self._unseen is not None:
-                self._version = ""  # the initial events were incomplete
+            if self._not_listed is not None:
+                self._resource_version = ""  # the initial events were incomplete
 
-    async def _take_all(self) -> None:
+    async def _list_all(self) -> None:
         """Read a list of all objects, in pages, instead of the initial events of a watch."""
         token = ""
         while True:
@@ -232,38 +232,38 @@ class Informer(Generic[O]):
                 continue_token=token,
             )
             async for obj in time_sliced(found.items):
-                if self._room is not None:
-                    self._room.take(Event("ADDED", obj, len(self.resource.encode(obj))))
-                self._change(obj, gone=False)
+                if self._size_limit is not None:
+                    self._size_limit.count(Event("ADDED", obj, len(self.resource.encode(obj))))
+                self._apply_object(obj, gone=False)
             token = found.metadata.continue_
             if not token:
                 break
-        self._end_of_all()
-        self._version = found.metadata.resource_version
+        self._finish_initial_list()
+        self._resource_version = found.metadata.resource_version
 
-    async def _forget(self) -> None:
+    async def _remove_all(self) -> None:
         """Remove all objects and notify the handlers of each removal."""
-        self._version = ""
+        self._resource_version = ""
         async for obj in time_sliced(self.list()):
-            self._change(obj, gone=True)
+            self._apply_object(obj, gone=True)
 
-    def _take(self, event: Event[O]) -> None:
+    def _apply_event(self, event: Event[O]) -> None:
         metadata = event.object.metadata
         if event.type == "BOOKMARK":
-            if self._unseen is not None and INITIAL_EVENTS_END in metadata.annotations:
-                self._end_of_all()
+            if self._not_listed is not None and INITIAL_EVENTS_END in metadata.annotations:
+                self._finish_initial_list()
         else:
-            self._change(event.object, gone=event.type == "DELETED")
-        if self._unseen is None:
-            self._version = metadata.resource_version
+            self._apply_object(event.object, gone=event.type == "DELETED")
+        if self._not_listed is None:
+            self._resource_version = metadata.resource_version
 
-    def _change(self, obj: O, *, gone: bool) -> None:
+    def _apply_object(self, obj: O, *, gone: bool) -> None:
         obj.metadata.managed_fields = []
         if self._transform is not None:
             self._transform(obj)
         namespace, name = key = key_of(obj)
-        if self._unseen is not None:
-            self._unseen.discard(key)
+        if self._not_listed is not None:
+            self._not_listed.discard(key)
         found = self._objects.get(namespace)
         old = None if found is None else found.get(name)
         if gone:
@@ -273,7 +273,7 @@ class Informer(Generic[O]):
             if not found:
                 del self._objects[namespace]
             self._reindex(old, None)
-            self._tell(obj, None)  # the object's last state
+            self._notify(obj, None)  # the object's last state
             return
         if old is not None and old.metadata.resource_version == obj.metadata.resource_version:
             return
@@ -282,32 +282,32 @@ class Informer(Generic[O]):
         found[name] = obj
         self._reindex(old, obj)
         if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and created again between two watches
-            self._tell(old, None)
+            self._notify(old, None)
             old = None
-        self._tell(old, obj)
+        self._notify(old, obj)
 
     def _reindex(self, old: O | None, new: O | None) -> None:
         for index in self._indexes.values():
-            index.change(old, new)
+            index.update(old, new)
 
-    def _tell(self, old: O | None, new: O | None) -> None:
+    def _notify(self, old: O | None, new: O | None) -> None:
         for handler in self._handlers:
             try:
                 handler(old, new)
             except Exception:  # a faulty handler must stop neither the other handlers nor the watch
                 logger.exception("a change handler of %s failed", self.resource.group_resource)
 
-    def _end_of_all(self) -> None:
+    def _finish_initial_list(self) -> None:
         """Finish a full list: notify handlers of the deletion of each known object that the list did not have."""
-        for namespace, name in self._unseen or ():
+        for namespace, name in self._not_listed or ():
             found = self._objects.get(namespace, {})
             old = found.pop(name, None)
             if not found:
                 self._objects.pop(namespace, None)
             if old is not None:
                 self._reindex(old, None)
-                self._tell(old, None)
-        self._unseen = None
+                self._notify(old, None)
+        self._not_listed = None
         self._synced.set()
         if self._attempt is not None and not self._attempt.done():
             self._attempt.set_result(None)
@@ -316,24 +316,24 @@ class Informer(Generic[O]):
 class _Index(Generic[O]):
     def __init__(self, values: Callable[[O], Iterable[str]]) -> None:
         self._values = values
-        self.found: dict[str, dict[Key, O]] = {}
+        self.objects: dict[str, dict[Key, O]] = {}
 
-    def change(self, old: O | None, new: O | None) -> None:
+    def update(self, old: O | None, new: O | None) -> None:
         if old is not None:
             key = key_of(old)
             for value in self._values(old):
-                known = self.found.get(value)
+                known = self.objects.get(value)
                 if known is not None:
                     known.pop(key, None)
                     if not known:
-                        del self.found[value]
+                        del self.objects[value]
         if new is not None:
             key = key_of(new)
             for value in self._values(new):
-                self.found.setdefault(value, {})[key] = new
+                self.objects.setdefault(value, {})[key] = new
 
 
-class _Room:
+class _SizeLimit:
     """Limit of the JSON bytes of all objects of an informer."""
 
     def __init__(self, most: int) -> None:
@@ -341,7 +341,7 @@ class _Room:
         self._total = 0
         self._sizes: dict[Key, int] = {}
 
-    def take(self, event: Event[Any]) -> None:
+    def count(self, event: Event[Any]) -> None:
         """Count the object of an event. Raises TooLarge if the limit would be exceeded."""
         if event.type == "BOOKMARK":
             return

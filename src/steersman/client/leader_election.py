@@ -61,8 +61,8 @@ class LeaderElector:
         self._identity = identity
         self._timing = timing or Timing()
         self._recorder = recorder
-        self._seen: LeaseSpec | None = None
-        self._seen_at = 0.0
+        self._observed: LeaseSpec | None = None
+        self._observed_at = 0.0
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Acquire the lease, then run `work`. Return when `work` ends or the lease is lost; a lost lease cancels
@@ -71,10 +71,10 @@ class LeaderElector:
         A lease that is still held at the end is released. Raises what `work` raises.
         """
         logger.info("%s waits for the lease %s/%s", self._identity, self._namespace, self._name)
-        while not await self._try():  # noqa: ASYNC110 - others write the lease
+        while not await self._try_acquire_or_renew():  # noqa: ASYNC110 - others write the lease
             await asyncio.sleep(self._timing.retry * _JITTER)
         logger.info("%s has acquired the lease %s/%s", self._identity, self._namespace, self._name)
-        self._tell("became leader")
+        self._record_event("became leader")
         working = asyncio.ensure_future(work())
         renewing = asyncio.ensure_future(self._renew())
         try:
@@ -90,7 +90,7 @@ class LeaderElector:
             await asyncio.wait({working, renewing})
             if not was_lost:
                 await self._release()
-            self._tell("stopped leading")
+            self._record_event("stopped leading")
 
     async def _renew(self) -> None:
         """Renew the lease until it is lost, then return."""
@@ -100,33 +100,33 @@ class LeaderElector:
             await asyncio.sleep(self._timing.retry)
             try:
                 async with asyncio.timeout_at(renewed + self._timing.renew):
-                    if await self._try():
+                    if await self._try_acquire_or_renew():
                         renewed = loop.time()
             except TimeoutError:
                 return
             if loop.time() - renewed >= self._timing.renew:
                 return
 
-    async def _try(self) -> bool:
+    async def _try_acquire_or_renew(self) -> bool:
         """Acquire or renew the lease. Return True if this candidate holds it; a failed request counts as False."""
         try:
-            return await self._take()
+            return await self._acquire_or_renew()
         except (StatusError, Unreachable) as error:
             level = logging.DEBUG if isinstance(error, StatusError) and is_conflict(error) else logging.WARNING
             logger.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
             return False
 
-    async def _take(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         now = times.now_micro()
         found = await self._client.find(LEASES, self._name, self._namespace)
         if found is None:
-            return await self._make(now)
-        if found.spec != self._seen:
-            self._seen, self._seen_at = found.spec, asyncio.get_running_loop().time()
+            return await self._create_lease(now)
+        if found.spec != self._observed:
+            self._observed, self._observed_at = found.spec, asyncio.get_running_loop().time()
         holder = found.spec.holder_identity or ""
         held = holder and holder != self._identity
         lasts = found.spec.lease_duration_seconds or self._timing.lease
-        if held and self._seen_at + lasts > asyncio.get_running_loop().time():
+        if held and self._observed_at + lasts > asyncio.get_running_loop().time():
             return False
         lease = deep_copy(found)
         if holder != self._identity:
@@ -135,11 +135,11 @@ class LeaderElector:
         lease.spec.holder_identity = self._identity
         lease.spec.lease_duration_seconds = int(self._timing.lease)
         lease.spec.renew_time = now
-        self._seen = (await self._client.update(LEASES, lease)).spec
-        self._seen_at = asyncio.get_running_loop().time()
+        self._observed = (await self._client.update(LEASES, lease)).spec
+        self._observed_at = asyncio.get_running_loop().time()
         return True
 
-    async def _make(self, now: str) -> bool:
+    async def _create_lease(self, now: str) -> bool:
         spec = LeaseSpec(
             holder_identity=self._identity,
             lease_duration_seconds=int(self._timing.lease),
@@ -155,7 +155,7 @@ class LeaderElector:
             if is_already_exists(error):
                 return False
             raise
-        self._seen, self._seen_at = made.spec, asyncio.get_running_loop().time()
+        self._observed, self._observed_at = made.spec, asyncio.get_running_loop().time()
         return True
 
     async def _release(self) -> None:
@@ -168,7 +168,7 @@ class LeaderElector:
         except (StatusError, Unreachable) as error:
             logger.warning("lease %s/%s was not released: %s", self._namespace, self._name, error)
 
-    def _tell(self, what: str) -> None:
+    def _record_event(self, what: str) -> None:
         if self._recorder is not None:
             about = ObjectReference(
                 kind="Lease", api_version="coordination.k8s.io/v1", namespace=self._namespace, name=self._name

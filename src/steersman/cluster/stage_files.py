@@ -1,4 +1,4 @@
-"""Stage objects of kwok's, in files and folders as its users have them."""
+"""Files and folders with Stage objects of kwok."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from steersman.nodes.stages.given import Stages
 logger = logging.getLogger(__name__)
 
 _MOST_NESTED: Final = 10
-"""Lists in lists."""
+"""Depth of nested lists."""
 
 
 def stages_of(configuration: Configuration) -> Stages:
-    """The stages of the file of a cluster, and of the files and folders that it names.
+    """Return the stages in a cluster's configuration file, and in the files and folders that it names.
 
-    Of a folder the files right in it are read. Documents that are no stages, such as kustomizations and kwok's own
-    configuration, are passed over, which is logged. Raises ConfigurationError for what cannot be read or followed, and
-    where no stage is.
+    Of a folder only its own files are read, not those of subfolders. Documents that are no stages, such as
+    kustomizations and kwok's own configuration, are skipped with a log line. Raises ConfigurationError for invalid
+    files and stages, and for a path without any stage.
     """
     found = list(_among(configuration.documents, str(configuration.file)))
     for path in configuration.stages:
@@ -42,7 +42,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _among(documents: Iterable[Any], where: str, nested: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Those of some documents that are stages, each with where it was found."""
+    """Yield the stages among documents, each with the place where it was found."""
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == "Stage" and str(document.get("apiVersion", "")).startswith(f"{API_GROUP}/"):

@@ -20,7 +20,7 @@ from steersman.work.periodic import Periodic
 logger = logging.getLogger(__name__)
 
 NAMESPACE: Final = "kube-system"
-_LASTS: Final = 3600
+_TOKEN_SECONDS: Final = 3600
 """Requested lifetime of a token in seconds. It is renewed after four fifths of it."""
 _RETRY: Final = 10.0
 
@@ -37,12 +37,14 @@ class AccountClients:
         self._manager = manager
         self._tokens: dict[str, str] = {}
         self._clients: dict[str, Client] = {}
-        self._renewal = Periodic("renewal of controllers' tokens", self._renew_all, _LASTS * 0.8, is_upkeep=False)
+        self._renewal = Periodic(
+            "renewal of controllers' tokens", self._renew_all, _TOKEN_SECONDS * 0.8, is_upkeep=False
+        )
 
     async def prepare(self, names: set[str]) -> None:
         """Create the service accounts and their tokens, and start renewing these. Raises StatusError, Unreachable."""
         for name in sorted(names):
-            await self._make(name)
+            await self._create_account(name)
             await self._renew(name)
         self._renewal.start()
 
@@ -60,7 +62,7 @@ class AccountClients:
         for each in self._clients.values():
             await each.aclose()
 
-    async def _make(self, name: str) -> None:
+    async def _create_account(self, name: str) -> None:
         account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=NAMESPACE))
         try:
             await self._client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=NAMESPACE)))
@@ -71,7 +73,7 @@ class AccountClients:
             await self._client.create(SERVICE_ACCOUNTS, account)
 
     async def _renew(self, name: str) -> None:
-        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_LASTS))
+        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_TOKEN_SECONDS))
         made = await self._client.create_subresource(SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted)
         self._tokens[name] = made.status.token
 

@@ -13,11 +13,11 @@ from steersman.client.resources import API_SERVICES
 from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedCache
 
-_LATE: Final = 1.0
+_SLOW_AFTER: Final = 1.0
 """Seconds without a response after which a server counts as slow."""
-_LONGEST: Final = 65.0
+_TIMEOUT: Final = 65.0
 """Seconds after which a request is given up: somewhat more than the API server's own timeout."""
-_MOST_SLOW: Final = 10_000
+_MAX_REMEMBERED: Final = 10_000
 """Most remembered pairs of a group version and a namespace; evicted pairs must prove slow again."""
 
 
@@ -34,7 +34,7 @@ class AggregatedServers:
     def __init__(self, informers: Informers) -> None:
         self._services = informers.for_resource(API_SERVICES)
 
-    def serve(self, resource: APIResource[Any]) -> bool:
+    def serves(self, resource: APIResource[Any]) -> bool:
         """Return True if an aggregated server answers the requests for a resource."""
         service = self._services.get("", f"{resource.version}.{resource.group}")
         return service is not None and service.spec.service is not None
@@ -50,7 +50,7 @@ class AggregatedServerLimit:
     def __init__(self, others: AggregatedServers, most: int) -> None:
         self._others = others
         self._most = most
-        self._slow: BoundedCache[tuple[str, str], bool] = BoundedCache(_MOST_SLOW)
+        self._slow: BoundedCache[tuple[str, str], bool] = BoundedCache(_MAX_REMEMBERED)
         """Slow pairs of group version and namespace."""
         self._waiting = 0
         """Number of requests that wait for slow servers."""
@@ -62,33 +62,33 @@ class AggregatedServerLimit:
 
         Raises StatusError 504 if the server does not respond at all.
         """
-        if not self._others.serve(resource):
+        if not self._others.serves(resource):
             yield
             return
         api_version = resource.api_version
         about = api_version, namespace
         counts = bool(self._slow[about])
         if counts:
-            self._enter(api_version)
+            self._acquire(api_version)
         loop = asyncio.get_running_loop()
 
         def late() -> None:
             nonlocal counts
-            self._remember(about)
+            self._mark_slow(about)
             counts = self._waiting < self._most
             self._waiting += counts
-            patience.reschedule(loop.time() + (_LONGEST - _LATE if counts else 0))
+            patience.reschedule(loop.time() + (_TIMEOUT - _SLOW_AFTER if counts else 0))
 
         try:
-            async with asyncio.timeout(_LONGEST if counts else None) as patience:
-                timer = None if counts else loop.call_later(_LATE, late)
+            async with asyncio.timeout(_TIMEOUT if counts else None) as patience:
+                timer = None if counts else loop.call_later(_SLOW_AFTER, late)
                 began = loop.time()
                 try:
                     yield
                 finally:
                     if timer is not None:
                         timer.cancel()
-                    if loop.time() - began < _LATE and self._slow[about]:
+                    if loop.time() - began < _SLOW_AFTER and self._slow[about]:
                         self._slow.keep(about, False)
         except TimeoutError:
             if counts:
@@ -97,10 +97,10 @@ class AggregatedServerLimit:
         finally:
             self._waiting -= counts
 
-    def _enter(self, api_version: str) -> None:
+    def _acquire(self, api_version: str) -> None:
         if self._waiting >= self._most:
             raise ServerNotResponding(api_version)
         self._waiting += 1
 
-    def _remember(self, about: tuple[str, str]) -> None:
+    def _mark_slow(self, about: tuple[str, str]) -> None:
         self._slow.keep(about, True)

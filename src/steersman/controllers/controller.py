@@ -114,9 +114,9 @@ class Controller(ABC, Generic[K]):
 
     async def run(self) -> None:
         """Reconcile keys until cancelled. All informers must have synced."""
-        await self.queue.run(self.sync, self._failed, name=self.name, workers=self.workers)
+        await self.queue.run(self.sync, self._log_failure, name=self.name, workers=self.workers)
 
-    def _failed(self, key: K, error: Exception) -> None:
+    def _log_failure(self, key: K, error: Exception) -> None:
         if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):
             logger.error("%s: %s", self.name, key, exc_info=error)
             return

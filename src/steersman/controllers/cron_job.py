@@ -27,7 +27,7 @@ from steersman.controllers.workloads.controller_ref import (
     new_controller_ref,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
+from steersman.controllers.workloads.copies import mutable_copy
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_time_zone, parse_schedule
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -38,22 +38,22 @@ from steersman.work.work_queue import TryLater
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SLACK: Final = 0.1
 """Seconds after a scheduled time when the CronJob is reconciled."""
-_MANY: Final = 100
+_TOO_MANY_MISSED: Final = 100
 """Number of missed times above which a warning event is recorded."""
 
 
-_LONG: Final = 1000
+_MAX_INLINE: Final = 1000
 """Longest schedule in characters that is parsed on the event loop; it takes less than a millisecond."""
 
 
-class _Read(Struct, frozen=True):
+class _ParsedSchedule(Struct, frozen=True):
     """A long schedule text with its time zone, and its parsed schedule or error."""
 
     text: str
     found: Schedule | ScheduleError
 
 
-class Missed(Struct, frozen=True):
+class MissedTimes(Struct, frozen=True):
     """Scheduled times that have passed.
 
     `since` is the start of the period in seconds since 1970, `last` the latest scheduled time in it (None if there is
@@ -75,7 +75,7 @@ class CronJobController(Controller[Key]):
         super().__init__(dependencies)
         self._cron_jobs = self.informers.for_resource(CRON_JOBS)
         self._jobs = self.informers.for_resource(JOBS)
-        self._schedules: dict[Key, _Read] = {}
+        self._schedules: dict[Key, _ParsedSchedule] = {}
         """Parsed schedules of CronJobs whose schedule text is long."""
         self._rescheduled: set[Key] = set()
         """CronJobs whose schedule or time zone has changed since their last reconciliation."""
@@ -103,18 +103,18 @@ class CronJobController(Controller[Key]):
         known = self._cron_jobs.get(*key)
         if known is None:
             return
-        cron_job = changeable(known)
+        cron_job = mutable_copy(known)
         jobs = controlled_by(self._jobs, known.metadata.uid)
         error: StatusError | TryLater | None = None
         seconds: float | None = None
         await self._clean_up(cron_job, jobs)
         try:
-            await self._look_at_jobs(cron_job, jobs)
+            await self._update_active_jobs(cron_job, jobs)
             if key in self._rescheduled:
                 seconds = await self._until_next(cron_job)
                 self._rescheduled.discard(key)
             else:
-                seconds = await self._start(cron_job)
+                seconds = await self._start_due_job(cron_job)
         except (StatusError, TryLater) as failure:
             error = failure
         if cron_job.status != known.status:
@@ -130,7 +130,7 @@ class CronJobController(Controller[Key]):
         limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
         for type_, limit in limits:
             ended = sorted(
-                (job for job in jobs if (end := finished(job)) is not None and end.type == type_), key=_start_of
+                (job for job in jobs if (end := finished(job)) is not None and end.type == type_), key=_start_key
             )
             for job in ended[: max(len(ended) - limit, 0)] if limit is not None else ():
                 await self._delete(cron_job, job)
@@ -140,39 +140,39 @@ class CronJobController(Controller[Key]):
         try:
             await self.client.delete(JOBS, name, job.metadata.namespace, background)
         except StatusError as error:
-            self._say(cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
+            self._record_event(cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
             return False
-        _forget(cron_job, job.metadata.uid)
-        self._say(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
+        _remove_active(cron_job, job.metadata.uid)
+        self._record_event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
         return True
 
-    async def _look_at_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
+    async def _update_active_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
         """Update the status's list of active Jobs from the Jobs that exist."""
         status = cron_job.status
         for job in jobs:
             is_listed, end = _is_active(cron_job, job.metadata.uid), finished(job)
             if end is None:
                 if not is_listed:
-                    await self._look_at_unlisted(cron_job, job)
+                    await self._warn_of_unlisted_job(cron_job, job)
                 continue
             if is_listed:
-                _forget(cron_job, job.metadata.uid)
+                _remove_active(cron_job, job.metadata.uid)
                 text = f"Saw completed job: {job.metadata.name}, condition: {end.type}"
-                self._say(cron_job, "Normal", "SawCompletedJob", text)
+                self._record_event(cron_job, "Normal", "SawCompletedJob", text)
             ended = job.status.completion_time
             if end.type == "Complete" and ended and ended > (status.last_successful_time or ""):
                 status.last_successful_time = ended
         known = {job.metadata.uid for job in jobs}
         for each in [each for each in status.active if each.uid not in known]:
             if await self.client.find(JOBS, each.name, each.namespace) is None:
-                self._say(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
-                _forget(cron_job, each.uid)
+                self._record_event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
+                _remove_active(cron_job, each.uid)
 
-    async def _look_at_unlisted(self, cron_job: CronJob, job: Job) -> None:
+    async def _warn_of_unlisted_job(self, cron_job: CronJob, job: Job) -> None:
         fresh = await self.client.get(CRON_JOBS, cron_job.metadata.name, cron_job.metadata.namespace)
         if not _is_active(fresh, job.metadata.uid):
             text = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
-            self._say(cron_job, "Warning", "UnexpectedJob", text)
+            self._record_event(cron_job, "Warning", "UnexpectedJob", text)
 
     async def _until_next(self, cron_job: CronJob) -> float | None:
         """Return the seconds until the next time of a changed schedule, None if the schedule cannot be parsed.
@@ -182,12 +182,12 @@ class CronJobController(Controller[Key]):
         try:
             schedule = await self._schedule_of(cron_job)
         except ScheduleError:
-            text = f"unparseable schedule for cronjob: {_shown(cron_job.spec.schedule)}"
-            self._say(cron_job, "Warning", "UnParseableCronJobSchedule", text)
+            text = f"unparseable schedule for cronjob: {_shortened(cron_job.spec.schedule)}"
+            self._record_event(cron_job, "Warning", "UnParseableCronJobSchedule", text)
             return None
         return _seconds_to_next(cron_job, schedule, _now())
 
-    async def _start(self, cron_job: CronJob) -> float | None:
+    async def _start_due_job(self, cron_job: CronJob) -> float | None:
         """Create the Job that is due, if any. Return the seconds until the next scheduled time, None if none is
         expected.
         """
@@ -202,12 +202,14 @@ class CronJobController(Controller[Key]):
         try:
             missed = missed_times(cron_job, schedule, int(now), with_deadline=True)
         except ScheduleError as error:
-            self._say(cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {_shown(spec.schedule)} : {error}")
+            self._record_event(
+                cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {_shortened(spec.schedule)} : {error}"
+            )
             return None
         scheduled = missed.last
-        if scheduled is not None and missed.count > _MANY:
+        if scheduled is not None and missed.count > _TOO_MANY_MISSED:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._say(cron_job, "Warning", "TooManyMissedTimes", text)
+            self._record_event(cron_job, "Warning", "TooManyMissedTimes", text)
         if scheduled is not None and self._may_start(cron_job, scheduled, now):
             await self._replace(cron_job)
             if not await self._create(cron_job, scheduled, zone):
@@ -222,7 +224,7 @@ class CronJobController(Controller[Key]):
         try:
             check_time_zone(name)
         except ScheduleError as error:
-            self._say(cron_job, "Warning", "UnknownTimeZone", f"invalid timeZone: {quote(name)}: {error}")
+            self._record_event(cron_job, "Warning", "UnknownTimeZone", f"invalid timeZone: {quote(name)}: {error}")
             return None
         return ZoneInfo(name)
 
@@ -230,25 +232,25 @@ class CronJobController(Controller[Key]):
         text = cron_job.spec.schedule
         if "TZ" in text:
             warning = (
-                f"CRON_TZ or TZ used in schedule {quote(_shown(text))} is not officially supported, see "
+                f"CRON_TZ or TZ used in schedule {quote(_shortened(text))} is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
-            self._say(cron_job, "Warning", "UnsupportedSchedule", warning)
+            self._record_event(cron_job, "Warning", "UnsupportedSchedule", warning)
         try:
             return await self._schedule_of(cron_job)
         except ScheduleError as error:
-            told = f"unparseable schedule: {quote(_shown(text))} : {_shown(str(error))}"
-            self._say(cron_job, "Warning", "UnparseableSchedule", told)
+            told = f"unparseable schedule: {quote(_shortened(text))} : {_shortened(str(error))}"
+            self._record_event(cron_job, "Warning", "UnparseableSchedule", told)
             return None
 
     async def _schedule_of(self, cron_job: CronJob) -> Schedule:
         """Return the parsed schedule. A long text is parsed once, in a worker thread. Raises ScheduleError."""
         text = _schedule_text(cron_job)
-        if len(text) <= _LONG:
+        if len(text) <= _MAX_INLINE:
             return parse_schedule(text)
         key, known = key_of(cron_job), self._schedules.get(key_of(cron_job))
         if known is None or known.text != text:
-            known = _Read(text, await offload_if(True, _schedule_or_error, text))
+            known = _ParsedSchedule(text, await offload_if(True, _schedule_or_error, text))
             if self._cron_jobs.get(*key) is not None:
                 self._schedules[key] = known
         if isinstance(known.found, ScheduleError):
@@ -261,14 +263,14 @@ class CronJobController(Controller[Key]):
         deadline = spec.starting_deadline_seconds
         if deadline is not None and scheduled + deadline < now:
             moment = format_datetime(datetime.fromtimestamp(scheduled, UTC))
-            self._say(cron_job, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {moment}")
+            self._record_event(cron_job, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {moment}")
             return False
         name, last = _name_of_job(cron_job, scheduled), status.last_schedule_time
         if (last and times.unix(last) == scheduled) or any(each.name == name for each in status.active):
             return False
         if spec.concurrency_policy == "Forbid" and status.active:
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._say(cron_job, "Normal", "JobAlreadyActive", text)
+            self._record_event(cron_job, "Normal", "JobAlreadyActive", text)
             return False
         return True
 
@@ -280,7 +282,7 @@ class CronJobController(Controller[Key]):
             try:
                 job = await self.client.get(JOBS, each.name, each.namespace)
             except StatusError as error:
-                self._say(cron_job, "Warning", "FailedGet", f"Get job: {error}")
+                self._record_event(cron_job, "Warning", "FailedGet", f"Get job: {error}")
                 raise
             if not await self._delete(cron_job, job):
                 raise TryLater(f"could not replace job {each.namespace}/{each.name}")
@@ -293,19 +295,19 @@ class CronJobController(Controller[Key]):
         except StatusError as error:
             if not is_already_exists(error):
                 if not is_namespace_terminating(error):
-                    self._say(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
+                    self._record_event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
             job = await self.client.get(JOBS, wanted.metadata.name, wanted.metadata.namespace)
             if not is_controlled_by(job, cron_job) or _is_active(cron_job, job.metadata.uid):
                 return False
         else:
-            self._say(cron_job, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
+            self._record_event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
         status = cron_job.status
         status.active = [*status.active, reference(JOBS, job)]
         status.last_schedule_time = times.format_time(datetime.fromtimestamp(scheduled, UTC))
         return True
 
-    def _say(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(CRON_JOBS, cron_job), type_, reason, message)
 
 
@@ -316,9 +318,9 @@ def _schedule_or_error(text: str) -> Schedule | ScheduleError:
         return error
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     """Return a text of a CronJob for an event, shortened to 1,000 characters."""
-    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
+    return text if len(text) <= _MAX_INLINE else f"{text[:_MAX_INLINE]}..."
 
 
 def _now() -> float:
@@ -341,7 +343,7 @@ def _schedule_text(cron_job: CronJob) -> str:
     return f"TZ={zone} {schedule}"
 
 
-def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> Missed:
+def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> MissedTimes:
     """Return the scheduled times from the last one in the status up to `now`, in seconds since 1970.
 
     `with_deadline` leaves out times that are past the starting deadline. Raises ScheduleError for a schedule without
@@ -356,15 +358,15 @@ def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadli
     if first is None or second is None:
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
-        return Missed(since)
+        return MissedTimes(since)
     if now < second:
-        return Missed(since, first)
+        return MissedTimes(since, first)
     between = second - first
     count = (now - first) // between + 1
     last, found = schedule.next(first + (count - 2) * between), None
     while last is not None and last <= now:
         last, found = schedule.next(last), last
-    return Missed(since, found, count)
+    return MissedTimes(since, found, count)
 
 
 def _seconds_to_next(cron_job: CronJob, schedule: Schedule, now: float) -> float:
@@ -402,11 +404,11 @@ def _is_active(cron_job: CronJob, uid: str) -> bool:
     return any(each.uid == uid for each in cron_job.status.active)
 
 
-def _forget(cron_job: CronJob, uid: str) -> None:
+def _remove_active(cron_job: CronJob, uid: str) -> None:
     active: list[ObjectReference] = [each for each in cron_job.status.active if each.uid != uid]
     cron_job.status.active = active
 
 
-def _start_of(job: Job) -> tuple[bool, str, str]:
+def _start_key(job: Job) -> tuple[bool, str, str]:
     start = job.status.start_time
     return not start, start or "", job.metadata.name

@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 _NEEDED: Final = frozenset({"delete", "list", "watch"})
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
-_LOOKS: Final = Backoff(1.0, 30.0)
+_DISCOVERY_INTERVALS: Final = Backoff(1.0, 30.0)
 """Seconds between two discoveries: short after a change, because discovery lags behind it, and after a failure."""
 _SOON: Final = 0.1
-_OF_OTHERS: Final = 64 << 20
+_MAX_AGGREGATED_BYTES: Final = 64 << 20
 """Most JSON bytes of a resource of an aggregated server; a larger resource is not followed."""
 _DEFINING: Final = (
     APIResource(
@@ -45,7 +45,7 @@ _DEFINING: Final = (
 )
 """Resources whose changes trigger a discovery at once."""
 
-Told = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
+ChangeHandler = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
 
 
 class Monitors:
@@ -55,27 +55,27 @@ class Monitors:
         self._client = client
         self._shared = informers
         self._others = AggregatedServers(informers)
-        self._told: list[Told] = []
-        self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
+        self._change_handlers: list[ChangeHandler] = []
+        self._resource_handlers: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
         self._monitors: dict[APIResource[PartialObjectMetadata], Informer[Any]] = {}
-        self._own: list[Informer[PartialObjectMetadata]] = []
+        self._own_informers: list[Informer[PartialObjectMetadata]] = []
         """Informers of resources that no other controller follows."""
         self._kinds: dict[tuple[str, str], APIResource[PartialObjectMetadata]] = {}
-        self._look = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._rediscover = asyncio.Event()
+        self._discovered = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def on_change(self, told: Told) -> None:
+    def on_change(self, told: ChangeHandler) -> None:
         """Subscribe `told(resource, old, new)`, which is called with the metadata at each change. Only before
         `start()`.
         """
         assert self._task is None
-        self._told.append(told)
+        self._change_handlers.append(told)
 
     def on_resource(self, added: Callable[[APIResource[PartialObjectMetadata]], None]) -> None:
         """Subscribe `added`, which is called with each newly followed resource. Only before `start()`."""
         assert self._task is None
-        self._added.append(added)
+        self._resource_handlers.append(added)
 
     def start(self) -> None:
         """Start to follow all resources. Further calls do nothing."""
@@ -83,14 +83,14 @@ class Monitors:
             return
         self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
         for each in _DEFINING:
-            self._shared.for_resource(each).on_change(lambda *_: self._look.set())
+            self._shared.for_resource(each).on_change(lambda *_: self._rediscover.set())
 
     async def stop(self) -> None:
         """Stop all monitors."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        for each in self._own:
+        for each in self._own_informers:
             await each.stop()
 
     def resource_of(self, group: str, kind: str) -> APIResource[PartialObjectMetadata] | None:
@@ -102,12 +102,12 @@ class Monitors:
         return self._monitors.items()
 
     async def _follow(self) -> None:
-        looks, was_all = Retries(_LOOKS), True
+        looks, was_all = Retries(_DISCOVERY_INTERVALS), True
         while True:
             is_all = False
             try:
-                is_all = await self._put_right()
-                self._looked.set()
+                is_all = await self._refresh()
+                self._discovered.set()
             except (StatusError, Unreachable) as error:
                 logger.warning("discovery of the served resources failed: %s", error)
             if was_all and not is_all:
@@ -116,14 +116,14 @@ class Monitors:
             try:
                 with upkeep():
                     async with asyncio.timeout(looks.next()):
-                        await self._look.wait()
+                        await self._rediscover.wait()
             except TimeoutError:
                 continue
             await asyncio.sleep(_SOON)
-            self._look.clear()
+            self._rediscover.clear()
             looks.reset()
 
-    async def _put_right(self) -> bool:
+    async def _refresh(self) -> bool:
         """Follow the resources that are served now. Return False if discovery of a group version failed."""
         found = await preferred_resources(self._client)
         wanted = {
@@ -137,8 +137,8 @@ class Monitors:
         for resource in self._monitors.keys() - wanted:
             self._kinds.pop((resource.group, resource.kind), None)
             monitor = self._monitors.pop(resource)
-            if monitor in self._own:
-                self._own.remove(monitor)
+            if monitor in self._own_informers:
+                self._own_informers.remove(monitor)
                 await monitor.stop()
         for resource in wanted - self._monitors.keys():
             self._add(resource)
@@ -151,26 +151,26 @@ class Monitors:
                 self._client,
                 resource,
                 transform=_only_ownership,
-                most_bytes=_OF_OTHERS if self._others.serve(resource) else 0,
+                most_bytes=_MAX_AGGREGATED_BYTES if self._others.serves(resource) else 0,
             )
             monitor.start()
-            self._own.append(monitor)
+            self._own_informers.append(monitor)
         self._monitors[resource] = monitor
         self._kinds[resource.group, resource.kind] = resource
 
         def changed(old: Object | None, new: Object | None) -> None:
             if self._monitors.get(resource) is monitor:
                 before, after = old.metadata if old else None, new.metadata if new else None
-                for told in self._told:
+                for told in self._change_handlers:
                     told(resource, before, after)
 
         monitor.on_change(changed)
-        for added in self._added:
+        for added in self._resource_handlers:
             added(resource)
 
     async def wait_until_synced(self) -> None:
         """Return once the served resources are known and all their informers have synced."""
-        await self._looked.wait()
+        await self._discovered.wait()
         for each in list(self._monitors.values()):
             await each.wait_until_synced()
 

@@ -56,25 +56,25 @@ class Zones:
     def __init__(self, wake: Callable[[str], None]) -> None:
         self._wake = wake
         self._zones: dict[str, _Zone] = {}
-        self._of: dict[str, str] = {}
+        self._zone_by_node: dict[str, str] = {}
 
-    def put(self, node: Node, ready: bool) -> None:
+    def update(self, node: Node, ready: bool) -> None:
         """Add or update a node and its readiness."""
         name, zone = node.metadata.name, zone_of(node)
-        if self._of.get(name, zone) != zone:
-            self.forget(name)
+        if self._zone_by_node.get(name, zone) != zone:
+            self.remove(name)
         was_all = self.all_disrupted
-        self._of[name] = zone
+        self._zone_by_node[name] = zone
         self._zones.setdefault(zone, _Zone()).ready[name] = ready
         if was_all != self.all_disrupted:
-            for each in self._of:
+            for each in self._zone_by_node:
                 self._wake(each)
         self._schedule(self._zones[zone])
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove a deleted node."""
         self.cancel(name)
-        zone = self._of.pop(name, None)
+        zone = self._zone_by_node.pop(name, None)
         if zone is not None:
             self._zones[zone].ready.pop(name, None)
             if not self._zones[zone].ready:
@@ -87,7 +87,7 @@ class Zones:
 
     def may_taint(self, name: str) -> bool:
         """Return True if the node has the permission, and use it up. Otherwise the node waits for it."""
-        zone = self._zones[self._of[name]]
+        zone = self._zones[self._zone_by_node[name]]
         if name in zone.granted:
             zone.granted.discard(name)
             return True
@@ -98,7 +98,7 @@ class Zones:
 
     def cancel(self, name: str) -> None:
         """Withdraw the permission of a node, or its wait for it."""
-        zone = self._zones.get(self._of.get(name, "\0"))
+        zone = self._zones.get(self._zone_by_node.get(name, "\0"))
         if zone is not None:
             zone.waiting.pop(name, None)
             zone.granted.discard(name)

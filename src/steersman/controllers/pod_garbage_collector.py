@@ -49,7 +49,7 @@ class PodGarbageCollector(Controller[Key]):
             self._ended[key] = None
             if len(self._ended) > MOST_ENDED:
                 self._queue_oldest()
-        if new.metadata.deletion_timestamp and (not new.spec.node_name or old is None or _begins_to_go(old)):
+        if new.metadata.deletion_timestamp and (not new.spec.node_name or old is None or _is_not_deleted(old)):
             self.queue.add(key)
         if new.spec.node_name and self._nodes.has_synced and self._nodes.get("", new.spec.node_name) is None:
             self.queue.add_after(key, QUARANTINE)
@@ -84,10 +84,10 @@ class PodGarbageCollector(Controller[Key]):
         deleting = pod.metadata.deletion_timestamp is not None
         if not pod.spec.node_name:
             if deleting:
-                await self._end(pod, None)
+                await self._delete_pod(pod, None)
         elif node is None:
             if await self.client.find(NODES, pod.spec.node_name) is None:
-                await self._end(
+                await self._delete_pod(
                     pod,
                     PodCondition(
                         type="DisruptionTarget",
@@ -99,9 +99,9 @@ class PodGarbageCollector(Controller[Key]):
                     ),
                 )
         elif (deleting and _is_out_of_service(node)) or (key in self._ended and len(self._ended) > MOST_ENDED):
-            await self._end(pod, None)
+            await self._delete_pod(pod, None)
 
-    async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
+    async def _delete_pod(self, pod: Pod, condition: PodCondition | None) -> None:
         """Delete a pod without a grace period. Before that, set the phase of an unfinished pod to Failed."""
         namespace, name = key_of(pod)
         with ignoring(is_not_found):
@@ -113,7 +113,7 @@ class PodGarbageCollector(Controller[Key]):
             await self.client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
 
 
-def _begins_to_go(pod: Pod) -> bool:
+def _is_not_deleted(pod: Pod) -> bool:
     return not pod.metadata.deletion_timestamp
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Controller
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 ALL: Final = "*"
 
@@ -21,7 +21,7 @@ def selected(given: Sequence[str], elsewhere: Sequence[str] = ()) -> tuple[type[
     known = {each.name for each in CONTROLLERS}
     for each in given:
         if each != ALL and each.removeprefix("-") not in known:
-            names = known_are(each.removeprefix("-"), {*known, *elsewhere})
+            names = known_names_hint(each.removeprefix("-"), {*known, *elsewhere})
             raise ValueError(f'"{each}" is not in the list of known controllers{names}')
     return tuple(each for each in CONTROLLERS if _is_selected(each, given))
 

@@ -43,7 +43,7 @@ class TaintEvictionController(Controller[Key]):
         if old is not None and _no_execute(old) == taints:
             return
         for pod in self._pods.indexed(BY_NODE, new.metadata.name):
-            self._judge(pod, taints)
+            self._schedule_eviction(pod, taints)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None:
@@ -55,9 +55,9 @@ class TaintEvictionController(Controller[Key]):
             return
         node = self._nodes.get("", new.spec.node_name) if new.spec.node_name else None
         if node is not None:
-            self._judge(new, _no_execute(node))
+            self._schedule_eviction(new, _no_execute(node))
 
-    def _judge(self, pod: Pod, taints: list[Taint]) -> None:
+    def _schedule_eviction(self, pod: Pod, taints: list[Taint]) -> None:
         """Schedule the deletion of a pod now or after its toleration seconds, or cancel it."""
         key = key_of(pod)
         used = matching_tolerations(taints, pod.spec.tolerations)
@@ -65,20 +65,20 @@ class TaintEvictionController(Controller[Key]):
             self._cancel(key)
         elif used is None:
             self._cancel(key)
-            self._put(key, asyncio.get_running_loop().time(), 0)
+            self._schedule(key, asyncio.get_running_loop().time(), 0)
         else:
             limits = [each.toleration_seconds for each in used if each.toleration_seconds is not None]
             if not limits:
                 self._cancel(key)
                 return
             if key not in self._since:  # a scheduled deletion keeps its time
-                self._put(key, asyncio.get_running_loop().time(), max(0, min(limits)))
+                self._schedule(key, asyncio.get_running_loop().time(), max(0, min(limits)))
 
-    def _put(self, key: Key, since: float, wait: float) -> None:
+    def _schedule(self, key: Key, since: float, wait: float) -> None:
         self._since[key] = since
-        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._due, key)
+        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._enqueue, key)
 
-    def _due(self, key: Key) -> None:
+    def _enqueue(self, key: Key) -> None:
         self._timers.pop(key, None)
         self.queue.add(key)
 
@@ -87,16 +87,16 @@ class TaintEvictionController(Controller[Key]):
         if self._since.pop(key, None) is not None and timer is not None:
             timer.cancel()
             if self._pods.get(*key) is not None:
-                self._tell(key, "Cancelling deletion of")
+                self._record_event(key, "Cancelling deletion of")
 
-    def _tell(self, key: Key, what: str) -> None:
+    def _record_event(self, key: Key, what: str) -> None:
         about = ObjectReference(api_version="v1", kind="Pod", namespace=key[0], name=key[1])
         self.recorder.event(about, "Normal", "TaintManagerEviction", f"{what} Pod {key[0]}/{key[1]}")
 
     async def sync(self, key: Key) -> None:
         if self._since.get(key) is None:
             return
-        self._tell(key, "Marking for deletion")
+        self._record_event(key, "Marking for deletion")
         namespace, name = key
         condition = PodCondition(
             type="DisruptionTarget",

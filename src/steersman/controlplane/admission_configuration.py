@@ -28,7 +28,7 @@ from steersman.machinery.codec.configuration import (
     Kinds,
     MissingKindError,
     Nanoseconds,
-    media_of,
+    detect_media,
     read_document,
     type_in_version,
 )
@@ -219,7 +219,7 @@ class AdmissionConfiguration(Struct, frozen=True):
         if document is None:
             raise _bad_init(name, "no config specified")
         try:
-            media = media_of(document)
+            media = detect_media(document)
             plain = decode_as(type_in_version(_AdmissionConfig, "imagepolicy"), document, media, want_strict=False).obj
         except DecodeError as error:
             where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
@@ -328,7 +328,7 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
 
 def _legacy(data: bytes) -> list[str]:
     """Return the plugins that a file without a kind configures. Raises DecodeError."""
-    plain = decode_untyped(data if media_of(data) == "json" else yaml_as_json(data))
+    plain = decode_untyped(data if detect_media(data) == "json" else yaml_as_json(data))
     return [plugin for key, plugin in _LEGACY.items() if key in plain] if isinstance(plain, dict) else []
 
 
@@ -420,7 +420,7 @@ def _check_limits(limits: list[Limit] | None) -> Iterator[FieldError]:
 
 def _node_selectors(document: bytes) -> dict[str, str]:
     """Return the selectors in a document. Member names match in any case, as in Go's encoding/json."""
-    as_text = media_of(document) == "yaml"
+    as_text = detect_media(document) == "yaml"
     try:
         plain = decode_untyped(yaml_as_json(document) if as_text else document)
     except DecodeError:

@@ -148,7 +148,7 @@ class ControlPlane:
         owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
-        nesting.make_room()
+        nesting.raise_recursion_limit()
         self.options = options
         self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
         self._threads = WorkerThreads()
@@ -223,7 +223,7 @@ class ControlPlane:
 
     async def definitions_settled(self) -> None:
         """Wait until every stored definition of a custom resource has been processed."""
-        await self.part(CustomResources).definitions.settled()
+        await self.part(CustomResources).definitions.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot of everything stored. Raises TypeError for storage that is not in memory."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 POLICY_STATUS: Final = "validatingadmissionpolicy-status-controller"
 CONTROLLERS: Final = (POLICY_STATUS,)
@@ -30,7 +30,7 @@ def check_own(given: Sequence[str]) -> None:
     """Raise ValueError for the name of a controller that does not run inside a server."""
     for each in beside(given):
         if each != _ALL:
-            known = known_are(each.removeprefix("-"), CONTROLLERS)
+            known = known_names_hint(each.removeprefix("-"), CONTROLLERS)
             raise ValueError(f'"{each}" is not in the list of known controllers{known}')
 
 

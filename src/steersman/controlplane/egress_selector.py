@@ -29,7 +29,7 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Verbatim, go_json, quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.metrics import Counter, Histogram, Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Dial, Egress
@@ -205,15 +205,15 @@ def _tls_proxy(tcp: TCPTransport) -> TLSProxy:
     """Return the proxy of a TCP transport. Raises OSError and ValueError."""
     if tcp.tls_config is None:
         raise ValueError(
-            f"{shown_url(tcp.url)}: a proxy over TCP without TLS is not supported"
+            f"{redacted_url(tcp.url)}: a proxy over TCP without TLS is not supported"
         )  # kube-apiserver panics
     try:
         url = urlsplit(tcp.url)
         port = url.port
     except ValueError as error:
-        raise ValueError(f"invalid proxy server url {quote(shown_url(tcp.url))}: {error}") from None
+        raise ValueError(f"invalid proxy server url {quote(redacted_url(tcp.url))}: {error}") from None
     if not url.hostname or port is None:
-        raise ValueError(f"invalid proxy server url {quote(shown_url(tcp.url))}: missing host or port")
+        raise ValueError(f"invalid proxy server url {quote(redacted_url(tcp.url))}: missing host or port")
     address = url.netloc.rpartition("@")[2]
     return TLSProxy(
         url.hostname, port, address, _context(tcp.tls_config), tcp.tls_config.tls_server_name or url.hostname

@@ -14,7 +14,7 @@ from steersman.controlplane.feature_gates import feature_gates
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
-from steersman.machinery.suggestions import known_are, none_of
+from steersman.machinery.suggestions import known_names_hint, not_allowed_message
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits, lower
 
@@ -223,14 +223,14 @@ def initialization(text: str) -> float:
 
 def unsupported_format(text: str, formats: Iterable[str]) -> str:
     """Return upstream's text for an unknown log format."""
-    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_are(text, formats)}"
+    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_names_hint(text, formats)}"
 
 
 def modes(text: str) -> tuple[str, ...]:
     given = names(text)
     for mode in given:
         if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}{known_are(mode, MODES)}")
+            raise ValueError(f"unknown mode {mode!r}{known_names_hint(mode, MODES)}")
     if not given:
         raise ValueError("modes must be given, each once")
     return given
@@ -251,7 +251,7 @@ class OneOf:
         self,
         *values: str,
         may_be_empty: bool = False,
-        told: Callable[[str, Iterable[str]], str] = none_of,
+        told: Callable[[str, Iterable[str]], str] = not_allowed_message,
     ) -> None:
         self.values = values
         self.may_be_empty = may_be_empty

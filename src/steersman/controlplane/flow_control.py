@@ -61,7 +61,7 @@ class FlowControl:
         self.fairness: Final = Fairness(
             reading + writing,
             clock=times.monotonic,
-            wall_clock=times.moment,
+            wall_clock=times.unix_now,
             later=lambda seconds, work: loop.call_later(seconds, work),
         )
         self._stores: Final = stores

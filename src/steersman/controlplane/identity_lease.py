@@ -62,7 +62,7 @@ class IdentityLease:
 
     async def collect(self) -> None:
         """Delete the leases of servers that ended without deleting theirs."""
-        now = datetime.fromtimestamp(times.moment(), UTC)
+        now = datetime.fromtimestamp(times.unix_now(), UTC)
         async for lease, _ in self._leases.iterate_cached(_NAMESPACE):
             if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
                 await self._remove_over(lease.metadata.name, now)

@@ -28,7 +28,7 @@ from steersman.controlplane.flags import (
     Flag,
     sections_of,
 )
-from steersman.machinery.suggestions import none_of
+from steersman.machinery.suggestions import not_allowed_message
 from steersman.machinery.values.durations import format_duration
 
 
@@ -273,7 +273,7 @@ class Options(AuditOptions):
         for name, flag in FLAGS.items():
             allowed, value = flag.read, getattr(self, flag.option)
             if isinstance(allowed, OneOf) and not allowed.may_be_empty and value not in allowed.values:
-                raise OptionsError(f"--{name}: {none_of(value, allowed.values)}")
+                raise OptionsError(f"--{name}: {not_allowed_message(value, allowed.values)}")
 
     @property
     def lets_anonymous_in(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.machinery.metrics import Computed, Counter, Gauge, Labels, Registry, hashed
+from steersman.machinery.metrics import Computed, Counter, Gauge, Labels, Registry, sha256_label
 from steersman.machinery.values import times
 
 
@@ -18,8 +18,8 @@ class ReloadMetrics:
     """
 
     def __init__(self, registry: Registry, what: str, server: str, data: bytes) -> None:
-        self._server = hashed(server)
-        self._hash = hashed(data)
+        self._server = sha256_label(server)
+        self._hash = sha256_label(data)
         prefix = f"apiserver_{what}_config_controller"
         split = "split by status and apiserver identity."
         stability = "[ALPHA]" if what == "encryption" else "[BETA]"
@@ -49,13 +49,13 @@ class ReloadMetrics:
 
     def succeeded(self, data: bytes) -> None:
         """Count a successful reload of `data`."""
-        self._hash = hashed(data)
+        self._hash = sha256_label(data)
         self._count("success")
 
     def _count(self, status: str) -> None:
         labels = (status, self._server)
         self._total.inc(labels)
-        self._last.set(times.moment(), labels)
+        self._last.set(times.unix_now(), labels)
 
     def _infos(self) -> Iterable[tuple[Labels, float]]:
         return [((self._server, self._hash), 1.0)] if self._hash else []

@@ -14,7 +14,7 @@ from typing import Final
 from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOURCES
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -46,7 +46,7 @@ class RuntimeConfig:
         for key, value in values.items():
             group, version, *resource = key.split("/")
             if (f"{group}/{version}" if group else version) not in registered:
-                meant = known_are(f"{group}/{version}", registered)
+                meant = known_names_hint(f"{group}/{version}", registered)
                 raise OptionsError(f"group version {group}/{version} that has not been registered{meant}")
             served = _boolean(key, value)
             if not resource:
@@ -91,7 +91,7 @@ def _check_groups(values: Mapping[str, str]) -> None:
         if parts[0] not in groups:
             unknown.add(f"{parts[0]}/{parts[1]}")
     if unknown:
-        meant = known_are(min(unknown).partition("/")[0], groups - {""})
+        meant = known_names_hint(min(unknown).partition("/")[0], groups - {""})
         raise OptionsError(f"unknown api groups {','.join(sorted(unknown))}{meant}")
 
 

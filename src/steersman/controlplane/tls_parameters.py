@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.errors.field import quote
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def min_version(name: str) -> ssl.TLSVersion:
     if name in _OLD_VERSIONS:
         raise OptionsError(f"--tls-min-version: {name} is not supported: TLS 1.2 is the oldest version here")
     if name and name not in _VERSIONS:
-        raise OptionsError(f"unknown tls version {quote(name)}{known_are(name, _VERSIONS)}")
+        raise OptionsError(f"unknown tls version {quote(name)}{known_names_hint(name, _VERSIONS)}")
     return _VERSIONS.get(name, ssl.TLSVersion.TLSv1_2)
 
 
@@ -90,7 +90,9 @@ def cipher_suites(names: Sequence[str]) -> list[str]:
         if name in _SUITES_OF_TLS_1_3:
             continue
         if name not in known:
-            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist{known_are(name, SUITE_NAMES)}")
+            raise OptionsError(
+                f"Cipher suite {name} not supported or doesn't exist{known_names_hint(name, SUITE_NAMES)}"
+            )
         if name in _INSECURE_SUITES:
             logger.warning("Use of insecure cipher '%s' detected.", name)
         found.append(known[name])

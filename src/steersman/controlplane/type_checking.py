@@ -15,7 +15,7 @@ from steersman.catalogue.kinds_for import ListedVersion, ResourceKinds, listed_v
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.openapi.kind_schemas import KindSchema, of_built_in, of_document, of_served
+from steersman.openapi.kind_schemas import KindSchema, built_in_schema, document_schema, served_schema
 from steersman.work.offloading import offload_if
 
 LIMIT: Final = 3 << 20
@@ -63,7 +63,7 @@ class TypeChecker:
         found = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
         if found is None:
             data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))
-            found = None if data is None else await offload_if(True, of_document, data, gvk)
+            found = None if data is None else await offload_if(True, document_schema, data, gvk)
         return None if found is None else TypedKind(gvk, found.schema, found.schema_of, found.reference)
 
 
@@ -72,7 +72,7 @@ def _resource_kinds(versions: list[ListedVersion]) -> ResourceKinds:
 
 
 def _known_here(gvk: GroupVersionKind, resources: list[ServedResource]) -> KindSchema | None:
-    built_in = of_built_in(gvk)
+    built_in = built_in_schema(gvk)
     if built_in is not None:
         return built_in
-    return next((found for each in resources if (found := of_served(each, gvk)) is not None), None)
+    return next((found for each in resources if (found := served_schema(each, gvk)) is not None), None)

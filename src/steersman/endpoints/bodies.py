@@ -39,7 +39,7 @@ from steersman.machinery.identity.schema import (
     no_type_registered,
     parse_group_version,
 )
-from steersman.machinery.large_work.large_requests import check_room
+from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import (
     check_count,
@@ -48,7 +48,7 @@ from steersman.machinery.large_work.sizes import (
     is_large_yaml,
     may_have_aliases,
 )
-from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 from steersman.work.offloading import current
@@ -130,7 +130,7 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
 def _check_room(request: Request) -> None:
     """Raise StatusError 429 while many large requests of the same account are waiting; never for administrators."""
     if SYSTEM_MASTERS not in request.user.groups:
-        check_room(current())
+        check_backlog(current())
 
 
 def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:
@@ -196,7 +196,7 @@ def decode(
         raise cannot_be_handled(wanted, wanted, why)
     obj.kind = obj.api_version = ""
     if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
-        obj.metadata.managed_fields = [*FORGET_ALL]
+        obj.metadata.managed_fields = [*RESET_MANAGERS]
     return obj
 
 

@@ -17,9 +17,9 @@ from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import long_error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.body_room import MAX_BYTES
+from steersman.machinery.large_work.body_budget import MAX_BYTES
 from steersman.machinery.large_work.large_requests import LargeRequests
-from steersman.machinery.large_work.places import Place
+from steersman.machinery.large_work.permits import Permit
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -124,14 +124,14 @@ async def _with_room(config: Instruments, handle: Handler, request: Request, siz
     wait.
     """
     bodies, user, account = config.large_requests.bodies, request.user.name, current()
-    await bodies.enter(user, size)
-    account.permit = place = Place(config.large_requests.places, user, size)
+    await bodies.acquire(user, size)
+    account.permit = permit = Permit(config.large_requests.permits, user, size)
     try:
         return await handle(request)
     finally:
         account.permit = None  # tasks of this account may outlive the request
-        place.give_back()
-        bodies.leave(user, size)
+        permit.release()
+        bodies.release(user, size)
 
 
 def _count(metrics: RequestMetrics, request: Request, labels: Labels, response: Response) -> None:

@@ -45,7 +45,7 @@ from steersman.machinery.identity.schema import (
 )
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count, is_large
-from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -270,7 +270,7 @@ def _forgetful(obj: Any, document: dict[str, Any]) -> Any:
     """
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
-        obj.metadata.managed_fields = [*FORGET_ALL]
+        obj.metadata.managed_fields = [*RESET_MANAGERS]
     return obj
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import has_bad_escape, unescape, unescaped_parts
+from steersman.machinery.go.urls import has_bad_escape, parse_escaped_query, unescape
 
 _MOST_PARAMETERS: Final = 10_000
 """Number of parameters from which on Go rejects a query as a whole (net/url `urlmaxqueryparams`)."""
@@ -69,7 +69,7 @@ def _parse_escaped(text: str) -> Query:
     is_good = not has_bad_escape(text)
     parts = [part for part in text.split("&") if part and ";" not in part and (is_good or not has_bad_escape(part))]
     query = Query()
-    query.pairs = unescaped_parts("&".join(parts)) if parts else []
+    query.pairs = parse_escaped_query("&".join(parts)) if parts else []
     for key, value in query.pairs:
         query.setdefault(key, value)
     return query

@@ -54,7 +54,7 @@ def table_of(
 def rows_of(scope: Scope, items: Sequence[Item], wanted: Representation, including: str) -> list[dict[str, Any]]:
     """Return the rows of a Table of these objects."""
     columns = scope.columns
-    now = times.moment()
+    now = times.unix_now()
     return [_row(scope, item, columns, wanted, including, now) for item in items]
 
 
@@ -98,7 +98,7 @@ def view_table(
     view: Any, columns: Sequence[Column], wanted: Representation, including: str, *, named: bool
 ) -> dict[str, Any]:
     """Return a Table of one view of an object (scale); `named` if the name column has upstream's format "name"."""
-    now = times.moment()
+    now = times.unix_now()
     every = (NAME, *columns)
     row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
     if including == "Metadata":

@@ -1,4 +1,4 @@
-"""The Resource that a declared class stands for: that of its CustomResourceDefinition, with the class's hooks."""
+"""The Resource of a declared class: that of its CustomResourceDefinition, with the hooks of the class."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATUS: Final = "status"
 
 @dataclass(frozen=True, slots=True)
 class _Converting:
-    """Makes what converts between the versions of a declaration; see custom_resource.Converting."""
+    """Makes the conversion of a declaration; see custom_resource.ConversionFactory."""
 
     declaration: Declaration
 
@@ -41,7 +41,7 @@ class _Converting:
 
 
 def resource_of_declaration(declaration: Declaration) -> Resource[Any, Any]:
-    """The resource, which is to be bound to a server. Raises TypeError."""
+    """Return the resource, not bound to a server yet. Raises TypeError."""
     resource, versions = resource_of(_declared(declaration), _Converting(declaration))
     if declaration.storage is not None:
         resource = replace(resource, verbs=verbs_of_storage(declaration.storage))

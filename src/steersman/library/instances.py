@@ -1,4 +1,4 @@
-"""Objects of a declared resource as instances of its classes, in the version that one asks for."""
+"""Objects of a declared resource as instances of its classes, in any version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METADATA: Final = "metadata"
 
 
 class Instances:
-    """The instances of one resource."""
+    """Conversion between the objects of one resource and instances of its classes."""
 
     def __init__(self, declaration: Declaration) -> None:
         self._group, self._kind = declaration.group, declaration.kind
@@ -31,8 +31,10 @@ class Instances:
         self._members = {each.name: member_names(each.model) for each in declaration.versions}
 
     def of_hub(self, obj: OpenObject, version: str) -> Any:
-        """An object of a version as an instance of the class that is stored. Raises ModelError, and StatusError 500 if
-        the class cannot convert it."""
+        """Return an object of a version as an instance of the stored version's class.
+
+        Raises ModelError, and StatusError 500 if the class cannot convert it.
+        """
         given = self._versions[version]
         instance = self._instance(given, obj)
         if given is self._hub:
@@ -48,8 +50,10 @@ class Instances:
     def _converted_by(
         self, function: Callable[..., Any], name: str, source: Version, target: Version, obj: OpenObject, *args: Any
     ) -> Any:
-        """What a class's own function makes of an object. Raises StatusError 500 if that fails, as where a conversion
-        webhook does."""
+        """Return the result of a class's conversion method.
+
+        Raises StatusError 500 if it fails, as with a failing conversion webhook.
+        """
         model = (source if name == "convert_to" else target).model
         try:
             with computing(f"{model.__name__}.{name}"):
@@ -71,18 +75,20 @@ class Instances:
         )
 
     def of_stored(self, obj: OpenObject) -> Any:
-        """An object of the stored version as an instance. Raises ModelError."""
+        """Return an object of the stored version as an instance. Raises ModelError."""
         return self._instance(self._hub, obj)
 
     def opened(self, instance: Any) -> OpenObject:
-        """An instance of the class that is stored as an object, with the metadata that it has."""
+        """Return an instance of the stored version's class as an object with its metadata."""
         plain = plain_of(instance)
         meta = plain.pop(_METADATA, None)
         return OpenObject(ObjectMeta() if meta is None else from_plain(ObjectMeta, meta), plain)
 
     def content(self, instance: Any, version: str, obj: OpenObject) -> Plain:
-        """What an instance of the class that is stored, made of `obj`, is in a version, without metadata. Raises
-        ModelError, and StatusError 500 if the class cannot convert it."""
+        """Return the content, in a version, of an instance of the stored version's class that was made from `obj`.
+
+        The content has no metadata. Raises ModelError, and StatusError 500 if the class cannot convert it.
+        """
         wanted = self._versions[version]
         if wanted is not self._hub:
             model: Any = wanted.model
@@ -95,7 +101,7 @@ class Instances:
         return plain
 
     def converted(self, obj: OpenObject, source: str, target: str) -> Plain:
-        """The content of an object of one version in another. Raises ModelError."""
+        """Return the content of an object of one version in another version. Raises ModelError."""
         given, wanted = self._versions[source], self._versions[target]
         if not _converts(given) and not _converts(wanted):
             return dict(deep_copy(obj.content))
@@ -109,19 +115,19 @@ class Instances:
 
 
 class StoredInstances:
-    """See hooks.Objects."""
+    """The stored objects of a resource as instances; see hooks.Objects."""
 
     def __init__(self, instances: Instances, stored: Objects) -> None:
         self._instances = instances
         self._stored = stored
 
     async def find(self, name: str, namespace: str = "") -> Any:
-        """See hooks.Objects."""
+        """Return an object as an instance; see hooks.Objects."""
         found = await self._stored.get_cached(namespace, name)
         return None if found is None else self._instances.of_stored(found)
 
     async def every(self, namespace: str = "") -> AsyncIterator[Any]:
-        """See hooks.Objects."""
+        """Yield every object as an instance; see hooks.Objects."""
         async for found, _ in self._stored.iterate_cached(namespace):
             yield self._instances.of_stored(found)
 

@@ -1,4 +1,4 @@
-"""The capabilities of a resource on storage of one's own (see library.storage and rest.capabilities)."""
+"""Capabilities of a resource on a custom storage (see library.storage and rest.capabilities)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CREATE: Final = "CREATE"
 
 @dataclass(slots=True)
 class _Told:
-    """See rest.capabilities.WatchEvent."""
+    """An event of a watch; see rest.capabilities.WatchEvent."""
 
     type: str
     entry: Encoded
@@ -59,7 +59,7 @@ class _Told:
 
 
 class _OwnObjects(WriteRules[OpenObject]):
-    """The objects of a class as its own storage has them."""
+    """The objects of a class in a custom storage."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class _OwnObjects(WriteRules[OpenObject]):
         self._objects_of = objects_of
 
     def decode(self, item: Item) -> OpenObject:
-        """See ResourceStorage."""
+        """Return the object of an item; see ResourceStorage."""
         return self.kind.decode(item.body)
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps nothing: each answer is made of what the storage gives."""
+        """Do nothing, as items are not cached."""
 
     def _place(self, ctx: Context, name: str) -> ObjectMeta:
         return ObjectMeta(name=name, namespace=ctx.action.namespace)
@@ -92,7 +92,7 @@ class _OwnObjects(WriteRules[OpenObject]):
         return Request(operation, meta, old, subresource, ctx, self._objects_of)
 
     def _instance(self, obj: OpenObject) -> Any:
-        """Raises StatusError 500 for what the class cannot hold."""
+        """Return an instance of an object. Raises StatusError 500 if the object does not fit the class."""
         try:
             return self._instances.of_stored(obj)
         except ModelError as error:
@@ -102,12 +102,12 @@ class _OwnObjects(WriteRules[OpenObject]):
         return f"{type(self._own).__name__}.{verb}"
 
     async def _called(self, verb: str, *given: Any) -> Any:
-        """Call a method of the storage, and return what it gives. Raises what it raises, UserCodeFailed."""
+        """Call a method of the storage, and return its result. Raises what it raises, UserCodeFailed."""
         with kept_running(self._named(verb), may_wait=True):
             return await getattr(self._own, verb)(*given)
 
     def _opened(self, instance: Any) -> OpenObject:
-        """Raises StatusError 500 for values that no JSON has."""
+        """Return the object of an instance. Raises StatusError 500 for values that JSON cannot represent."""
         try:
             check_values(instance)
         except NoJson as error:
@@ -115,7 +115,7 @@ class _OwnObjects(WriteRules[OpenObject]):
         return self._instances.opened(instance)
 
     def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
-        """An instance as an object, and encoded."""
+        """Return an instance as an object and as an encoded item."""
         obj = self._opened(instance)
         return obj, self._item(obj)
 
@@ -124,7 +124,7 @@ class _OwnObjects(WriteRules[OpenObject]):
 
 
 class OwnAnswers(_OwnObjects):
-    """What a class's own storage answers, where nothing can be got again."""
+    """The capability of a custom storage without `get`, which only answers posted objects."""
 
     def _validate(self, ctx: Context, obj: OpenObject) -> None:
         found = list(self.strategy.validate(ctx, obj))
@@ -132,7 +132,7 @@ class OwnAnswers(_OwnObjects):
             raise errors.invalid(self.resource.group_kind, obj.metadata.name, found)
 
     async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
-        """See rest.capabilities.Answerer."""
+        """Validate the object and return the storage's answer; see rest.capabilities.Answerer."""
         await offload(self._validate, ctx, obj)
         made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
         made.metadata.managed_fields = []
@@ -140,22 +140,24 @@ class OwnAnswers(_OwnObjects):
 
 
 class OwnStorage(_OwnObjects):
-    """What a class's own storage gives and takes, judged as what the server stores is (rest.capabilities). It has all
-    capabilities but that: the verbs of the resource say which of them are served."""
+    """All other capabilities on a custom storage, with the server's usual rules for writes (rest.capabilities).
 
-    # Reading
+    The verbs of the resource determine which of them are served.
+    """
+
+    # Reads
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """See Getter. The version is the storage's business."""
+        """Return an object; see Getter. The storage decides about the version."""
         return self._item(await self._found(ctx, name))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
-        """See Lister. A list is never cut into pages; its version is the highest of its objects'."""
+        """Return a list; see Lister. It has one page; its version is the highest of its objects."""
         found = [self._item(each) for each in await self._listed(ctx, options)]
         return Listing(found, max((each.revision for each in found), default=0))
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
-        """See Watcher. Without a version, or with 0, the objects there are come first."""
+        """Start a watch; see Watcher. Without a version, or with 0, the existing objects come first."""
         version = "" if options.resource_version == "0" else options.resource_version
         initial = None
         if options.send_initial_events or (not version and options.send_initial_events is None):
@@ -173,7 +175,7 @@ class OwnStorage(_OwnObjects):
             return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
 
     def is_wanted(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
-        """Whether an object is in the namespace and among those that the selectors select."""
+        """Return True if an object is in the namespace and the selectors match it."""
         meta = obj.metadata
         if ctx.action.namespace and meta.namespace != ctx.action.namespace:
             return False
@@ -187,7 +189,7 @@ class OwnStorage(_OwnObjects):
         )
 
     async def _found(self, ctx: Context, name: str) -> OpenObject:
-        """Raises StatusError 404."""
+        """Return the object of a name. Raises StatusError 404."""
         found = await self._got(ctx, name)
         if found is None:
             raise errors.not_found(self.resource.group_resource, name)
@@ -196,10 +198,10 @@ class OwnStorage(_OwnObjects):
     async def _got(self, ctx: Context, name: str) -> Any:
         return await self._called("get", self._request(GET, ctx, self._place(ctx, name)))
 
-    # Writing
+    # Writes
 
     async def create(self, ctx: Context, obj: OpenObject, check: CheckCreate | None = None) -> Item:
-        """See Creater."""
+        """Create an object; see Creater."""
         meta = obj.metadata
         metadata.fill_system_fields(meta)
         if not meta.name and meta.generate_name:
@@ -216,7 +218,7 @@ class OwnStorage(_OwnObjects):
         return self._item(made)
 
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
-        """See Updater. Who lost against another write is told so."""
+        """Update an object; see Updater. It is not retried after a conflict with another write."""
         if change.may_create and await self._got(ctx, name) is None:
             made = await change.make(None)
             made.metadata.resource_version = ""
@@ -244,14 +246,14 @@ class OwnStorage(_OwnObjects):
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
-        """See GracefulDeleter. What finalizers mean is the storage's business."""
+        """Delete an object; see GracefulDeleter. The storage decides about finalizers."""
         found = await self._found(ctx, name)
         return Deleted(await self._deleted(ctx, found, options, check), True)
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
-        """See CollectionDeleter."""
+        """Delete the listed objects; see CollectionDeleter."""
         found = await self._listed(ctx, options)
         return Listing([await self._deleted(ctx, each, delete_options, check) for each in found], 0)
 
@@ -267,14 +269,14 @@ class OwnStorage(_OwnObjects):
         return self._item(obj)
 
     async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
-        """Asks the hooks that may refuse. Raises StatusError."""
+        """Run the inquiry, whose hooks may refuse the write. Raises StatusError."""
         if (inquiry := self._bound.inquiries.get(subresource)) is not None:
             await inquiry.look_up(ctx, new, old)
 
     async def _taken(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Callable[[], Awaitable[None]]:
-        """What tells the hooks of a write when it is done."""
+        """Return a function that reports the successful write to the allocator, whose hooks react to it."""
         bound = self._bound
         allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
         settle = None if allocator is None else await allocator.allocate(ctx, new, old)
@@ -288,7 +290,7 @@ class OwnStorage(_OwnObjects):
 
 
 class _Watching:
-    """Passes on what a storage tells, until it is cancelled or the storage has told all."""
+    """A running watch: passes on the events of a storage until it is cancelled or the storage ends it."""
 
     def __init__(self, storage: OwnStorage, ctx: Context, options: ListOptions, sink: Sink, events: Any) -> None:
         self.revision = 0
@@ -301,7 +303,7 @@ class _Watching:
         self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"watching {storage.kind.name}")
 
     def cancel(self) -> None:
-        """See WatchHandle."""
+        """Cancel the watch; see WatchHandle."""
         self._task.cancel()
 
     async def _follow(self) -> None:
@@ -329,13 +331,13 @@ class _Watching:
 
 
 def _revision(version: str) -> int:
-    """A version as a number; those that are none are the storage's own business."""
+    """Return a version as a number; 0 for a version of another form, which only the storage understands."""
     return int(version) if is_digits(version) else 0
 
 
 def own_storage(
     declaration: Declaration, bound: BoundResource[OpenObject], objects_of: Callable[[type[Any]], Objects[Any]]
 ) -> OwnAnswers | OwnStorage:
-    """What implements a resource that has a storage of its own."""
+    """Return the storage implementation of a resource with a custom storage."""
     kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
     return kind(bound, declaration.storage, Instances(declaration), objects_of)

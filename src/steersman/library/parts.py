@@ -1,4 +1,4 @@
-"""The parts of a library's server, put together: what its own resources need of a control plane, and no more."""
+"""Assembly of a library's server: the parts of a control plane that its resources need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
 
 _BUNDLE: Final = "cluster-authorities.crt"
 _Serves = Callable[[str, str, str], bool]
-"""(group, version, plural) -> whether it is served."""
+"""(group, version, plural) -> True if the resource is served in the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that has started, and where it is reached."""
+    """A started server and its address."""
 
     server: Server
     bind_address: str
     token: str
-    """That of the server's own requests."""
+    """The token of the server's own requests."""
 
     @property
     def url(self) -> str:
-        """For clients on this host."""
+        """The URL for clients on this host."""
         return f"https://{reachable_address(self.bind_address)}:{self.server.external_address.port}"
 
     @property
@@ -80,9 +80,12 @@ async def start_server(
     kubeconfig: Path,
     running: AsyncExitStack,
 ) -> RunningServer:
-    """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
-    listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
-    nesting.make_room()
+    """Start a server of declared resources. Raises what the library's Server.start does.
+
+    `settings` are fields of Options. The administrator's `kubeconfig` is written if the server listens and is not
+    aggregated. `running` gets the callbacks that stop the parts.
+    """
+    nesting.raise_recursion_limit()
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)
@@ -127,7 +130,7 @@ async def _started(
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Writes a file that only its owner can read, unless it is there as it should be. Raises OSError."""
+    """Write a file readable only by its owner, unless it has this content already. Raises OSError."""
     try:
         if read_private(path) == data:
             return
@@ -137,13 +140,13 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def own_files(options: Options, aggregation: Aggregation | None) -> CertificateFiles:
-    """The server's certificates, made unless they are there. Raises OptionsError."""
+    """Return the server's certificates, created if they do not exist. Raises OptionsError."""
     names = () if aggregation is None else (aggregation.host,)
     return certificate_files(options, advertised_address(options.bind_address), *names)
 
 
 async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
-    """Applies them to the cluster. Raises ClusterError."""
+    """Apply the registration objects to the cluster. Raises ClusterError."""
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.machinery.errors.status import StatusError
 
@@ -165,7 +168,10 @@ def _standalone(options: Options, issued: IssuedTokens) -> Surroundings:
 async def _aggregated(
     options: Options, aggregation: Aggregation, files: CertificateFiles, issued: IssuedTokens
 ) -> tuple[Options, Surroundings]:
-    """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
+    """Return the environment of an aggregated server, and options with the cluster's client authorities for TLS.
+
+    Raises ClusterError, OSError.
+    """
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.library.aggregated.surroundings import Aggregated
 
@@ -180,7 +186,7 @@ async def _aggregated(
 
 
 class Parts:
-    """Makes one part after the other. `running` ends those that run, the last of them first."""
+    """Builds the server from its parts; `running` stops them in reverse order."""
 
     def __init__(
         self,
@@ -201,7 +207,7 @@ class Parts:
         self._stores = stores
 
     async def made(self, tls: ServerTLS) -> Server:
-        """The server, which does not listen yet. Raises OptionsError, DefinitionError."""
+        """Return the server, which does not listen yet. Raises OptionsError, DefinitionError."""
         options, running, stores = self._options, self._running, self._stores
         around = self._surroundings
         executor, mapper = new_executor(), RESTMapper()
@@ -240,7 +246,7 @@ class Parts:
         around.install(server, stores)
         server.prepare_run()
         Discovery(server).install()
-        OpenAPIOnFirstUse(server).install()
+        LazyOpenAPIService(server).install()
         install_basic_paths(server)
         return server
 

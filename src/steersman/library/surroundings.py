@@ -1,4 +1,4 @@
-"""What a server has beside its own resources: who its users are, what they may do, and in which namespaces."""
+"""The environment of a library server: authentication, authorization and namespaces, beside its own resources."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from steersman.server.server import Server
 
 
 class Surroundings(Protocol):
-    """Its own (standalone), or those of the cluster that it is behind (aggregated)."""
+    """The environment, of a standalone server or of a server behind a cluster."""
 
     @property
     def resources(self) -> tuple[Resource[Any, Services], ...]:
-        """Served beside one's own, in v1."""
+        """Resources that are served in v1 in addition to the declared ones."""
         ...
 
     @property
     def authenticator(self) -> Authenticator:
-        """Tells who sends a request."""
+        """The authenticator of requests."""
         ...
 
     @property
     def tokens(self) -> TokenAuthenticator:
-        """Tells whose a bearer token is."""
+        """The authenticator of bearer tokens."""
         ...
 
     @property
     def proxy_headers(self) -> Clearing | None:
-        """The headers by which trusted proxies say who sends a request."""
+        """The identity headers of trusted proxies."""
         ...
 
     @property
     def rights(self) -> Judges:
-        """Judges requests."""
+        """The authorizer, rule resolver and roles."""
         ...
 
     def lifecycle(self, stores: Stores) -> NamespaceLifecycle:
-        """Judges writes by the namespace they are in."""
+        """Return the admission plugin that checks the namespaces of writes."""
         ...
 
     def install(self, server: Server, stores: Stores) -> None:
-        """Begins what it needs, on stores that are filled: hooks and checks."""
+        """Add hooks and checks, once the stores are filled."""
         ...
 
     async def stop(self) -> None:
-        """Ends what runs, once the server serves nothing any more."""
+        """Stop all parts, after the server has stopped serving."""
         ...

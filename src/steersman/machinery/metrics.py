@@ -23,7 +23,7 @@ _LINES: Final = 1_000
 Labels = tuple[str, ...]
 
 
-def hashed(text: str | bytes) -> str:
+def sha256_label(text: str | bytes) -> str:
     """Return the SHA-256 of a text for labels and messages; "" for an empty text."""
     data = text.encode() if isinstance(text, str) else text
     return f"sha256:{sha256(data).hexdigest()}" if data else ""

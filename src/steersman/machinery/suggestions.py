@@ -32,19 +32,19 @@ def did_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
     return f", did you mean {mark}{by_small_letters[near[0]]}{'' if mark == '--' else mark}?"
 
 
-def known_are(name: str, known: Iterable[str]) -> str:
+def known_names_hint(name: str, known: Iterable[str]) -> str:
     """Return the end of a message about an unknown name: the list of the known names, and a suggestion."""
     names = sorted(known)
     return f"; known are {', '.join(names)}{did_you_mean(name, names)}"
 
 
-def none_of(value: object, allowed: Iterable[str]) -> str:
+def not_allowed_message(value: object, allowed: Iterable[str]) -> str:
     """Return the message about a value that is not among the allowed ones."""
     names = list(allowed)
     return f"{value!r} is none of {', '.join(names)}{did_you_mean(str(value), names)}"
 
 
-def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
+def explain_validation_error(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
     """Return a readable message for a document that does not decode as `cls`.
 
     The message has the path and the fault. For an unknown key or value it lists the known ones.
@@ -55,12 +55,12 @@ def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
     value = _NONE_OF.fullmatch(what)
     allowed = _values(_type_at(cls, where)) if value is not None else []
     if value is not None and allowed:
-        return f"{at}{none_of(value[1], allowed)}"
+        return f"{at}{not_allowed_message(value[1], allowed)}"
     found = _UNKNOWN.fullmatch(what)
     if found is None:
         return f"{at}{what}"
     known = _members(cls, where)
-    return f"{at}unknown key {found[1]!r}{known_are(found[1], known) if known else ''}"
+    return f"{at}unknown key {found[1]!r}{known_names_hint(found[1], known) if known else ''}"
 
 
 def _members(cls: type[msgspec.Struct], where: str) -> list[str]:

@@ -31,7 +31,7 @@ def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[b
 
     Returns the authority's certificate and a list of certificates with their keys, in PEM. Raises ValueError.
     """
-    begins = datetime.fromtimestamp(times.moment(), UTC) - timedelta(hours=1)
+    begins = datetime.fromtimestamp(times.unix_now(), UTC) - timedelta(hours=1)
     authority, key = _name("nil1"), ec.generate_private_key(ec.SECP256R1())
     builder = x509.CertificateBuilder(issuer_name=authority, not_valid_before=begins, not_valid_after=begins + _YEARS)
     made = (

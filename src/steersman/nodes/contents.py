@@ -320,7 +320,7 @@ class PodContents:
             except ArgumentsTooLong:  # such a container does not start
                 return
             folders = frozenset(each.mount_path.rstrip("/") or "/" for each in container.volume_mounts)
-            world = World(hostname_of(self._pod), variables, times.moment, mounts=folders)
+            world = World(hostname_of(self._pod), variables, times.unix_now, mounts=folders)
         given = 0
         for path, data in world.files.items():
             given += len(data)
@@ -334,7 +334,7 @@ class PodContents:
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
         unknown = unknown_programs(self._pod, container, self._all.unknown_of(self._pod))
-        rest = rehearsed(words, there, at, times.moment(), unknown)
+        rest = rehearsed(words, there, at, times.unix_now(), unknown)
         self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:

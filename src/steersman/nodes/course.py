@@ -140,7 +140,7 @@ class Course:
             number = self.output.count
             if self.next is None:
                 return
-            if self.next <= (now := times.moment()):
+            if self.next <= (now := times.unix_now()):
                 self.run(now, _TURNS)
                 if self.output.count != number:
                     continue

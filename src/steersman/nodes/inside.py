@@ -66,7 +66,7 @@ async def world_in(
     containers.keep_given(name, _size(world, inside.given))
     running = status.state.running
     if shared is not None:
-        await shared.go_on(times.moment())
+        await shared.go_on(times.unix_now())
         inside.view = shared.view(container, inside.files)
     if (
         running is not None
@@ -90,7 +90,7 @@ async def _around(
     *,
     own_use: bool,
 ) -> World:
-    now = times.moment()
+    now = times.unix_now()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
     world = await surroundings(client, pod, container, allocatable=allocatable, of_files=of_files, tokens=not own_use)
@@ -110,7 +110,7 @@ def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
     files = inside.files if inside.view is None else inside.view
     return world.copy(
         environment=dict(world.environment),
-        now=times.moment,
+        now=times.unix_now,
         files=files,
         memory=memory,
         modes=ChainMap(inside.modes, world.modes),
@@ -121,7 +121,7 @@ async def _follow(
     inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
 ) -> None:
     """Run the container's own command up to now, so that its changes of files are there."""
-    now = times.moment()
+    now = times.unix_now()
     share = containers.shares.of(pod.metadata.namespace)
     slices = Slices(share)
     if inside.course is None:
@@ -149,5 +149,5 @@ async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) 
     done = attempt(wanted.words, world)
     containers.has_written(pod, wanted.container_id)
     if done.signal is not None and wanted.kind != POST_START:
-        containers.end(pod, wanted.status, 128 + done.signal, times.moment())
+        containers.end(pod, wanted.status, 128 + done.signal, times.unix_now())
     return Ran(wanted.container_id, wanted.number, done.seconds, done.exit_code, done.output, done.errors)

@@ -254,7 +254,7 @@ class Kubelets:
         containers, uid = self._servers.containers, pod.metadata.uid
         found = await self._needs.look(pod)
         self._tell(node, pod, found.happened)
-        now = times.moment()
+        now = times.unix_now()
         place = self._place(node, address, uid, mounted=mounted and found.mounted)
         shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
         made = await self._made(node, pod) if place.mounted else {}

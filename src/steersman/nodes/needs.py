@@ -81,7 +81,7 @@ class Needs:
             waits = any(map(wrong, all_containers(pod.spec)))
             self._wait(pod, waits=waits)
             return Needed(True, wrong, self._advice(pod, find) if waits else (), None)
-        found = mount(pod, self._tried.get(key, {}), find, times.moment())
+        found = mount(pod, self._tried.get(key, {}), find, times.unix_now())
         happened = list(found.happened)
         if missing := missing_pull_secrets(pod, find):
             text = (
@@ -102,7 +102,7 @@ class Needs:
     def _advice(self, pod: Pod, find: Find) -> Sequence[Happened]:
         """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
-        if not started or uid in self._told or times.moment() < times.unix(started) + _PATIENCE:
+        if not started or uid in self._told or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()
         missing = missing_sources(pod, find)
         if not missing:

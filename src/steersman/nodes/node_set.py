@@ -8,7 +8,7 @@ from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Node
-from steersman.machinery.free_numbers import FreeNumbers
+from steersman.machinery.number_allocator import NumberAllocator
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
@@ -48,7 +48,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
         self._networks = networks
         self._adopts_all = adopts_all
         self._adopted: set[str] = set()
-        self._free = FreeNumbers(each.number for each in self._nodes.values())
+        self._free = NumberAllocator(each.number for each in self._nodes.values())
 
     def __getitem__(self, name: str) -> SimulatedNode:
         return self._nodes[name]

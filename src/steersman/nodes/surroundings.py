@@ -202,7 +202,7 @@ async def surroundings(
     files with service account tokens are left out. Raises Unreachable.
     """
     reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
-    world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.moment)
+    world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.unix_now)
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
         status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from steersman.kinds.kind import Kind
 from steersman.openapi.derived import GVK, Schema
 from steersman.openapi.names import LIST_META, OBJECT_META, name_of_kind
-from steersman.openapi.structural import PRESERVE, V2_PREFIX, V3_PREFIX, Published, object_meta
+from steersman.openapi.structural import PRESERVE, V2_PREFIX, V3_PREFIX, PublishedSchemas, object_meta
 
 _SELECTABLE: Final = "x-kubernetes-selectable-fields"
 _MORE: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
@@ -41,7 +41,7 @@ def schemas_of(
     """Return the schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
     declared = kind.openapi
     assert declared is not None
-    published = Published(v2=v2)
+    published = PublishedSchemas(v2=v2)
     if v2 and declared.get(PRESERVE):
         whole: Schema = {"type": "object"}  # v2 clients would refuse members that are not declared
     else:

@@ -25,7 +25,7 @@ class Fragments:
     paths: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def of_document(document: Tree) -> Fragments:
+def fragments_of(document: Tree) -> Fragments:
     """Return the sections of a v2 document; its other parts are dropped."""
     return Fragments(
         **{

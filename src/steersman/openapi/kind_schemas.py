@@ -41,7 +41,7 @@ class KindSchema:
     reference: str = ""
 
 
-def of_built_in(gvk: GroupVersionKind) -> KindSchema | None:
+def built_in_schema(gvk: GroupVersionKind) -> KindSchema | None:
     """Return the schema of a built-in kind, also of lists and options; None for other kinds."""
     module = MODULES.get((gvk.group, gvk.version))
     names = (schema_name(f"{module}.{gvk.kind}") if module else "", f"{META}{gvk.kind}")
@@ -66,7 +66,7 @@ def _is_of(schema: Any, gvk: GroupVersionKind) -> bool:
     return isinstance(said, list) and wanted in said
 
 
-def of_served(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | None:
+def served_schema(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | None:
     """Return the schema of a kind that brings its own, or of its list; None if `gvk` is neither."""
     kind = served.form
     if not kind.brings_openapi or gvk.kind not in (kind.name, kind.list_name):
@@ -81,7 +81,7 @@ def of_served(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | Non
     return KindSchema(own[name_of_kind(kind, gvk.kind)], schema_of)
 
 
-def of_document(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
+def document_schema(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
     """Return the schema of a kind in another server's v3 document; None if it is missing or has a dangling reference."""
     schemas = _schemas(data)
     found = next((each for each in schemas.values() if _is_of(each, gvk)), None)

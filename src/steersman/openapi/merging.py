@@ -30,7 +30,7 @@ def below(document: Tree, prefix: str) -> Tree:
     return {**document, "paths": kept, "definitions": found}
 
 
-def joined_with(whole: Fragments, document: Tree) -> Fragments:
+def merge_document(whole: Fragments, document: Tree) -> Fragments:
     """Return the union of both; if both have a path, that of `whole` is taken."""
     paths = {path: item for path, item in document.get("paths", {}).items() if path not in whole.paths}
     if not paths:

@@ -22,8 +22,8 @@ from steersman.machinery.patch import merge_patch
 from steersman.openapi.custom import ObjectTexts, schemas_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
-from steersman.openapi.kept import Kept
 from steersman.openapi.names import META
+from steersman.openapi.part_cache import PartCache
 from steersman.work.threads import give_way
 
 _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
@@ -46,8 +46,8 @@ class _Own(NamedTuple):
 class Schemas:
     """The schemas for documents that are built in sequence; each schema is built and described once."""
 
-    def __init__(self, kept: Kept | None = None) -> None:
-        self.kept: Final = kept or Kept()
+    def __init__(self, kept: PartCache | None = None) -> None:
+        self.kept: Final = kept or PartCache()
         self._descriptions = Descriptions()
         self._reached: dict[str, frozenset[str]] = {}
 

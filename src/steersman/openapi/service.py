@@ -20,6 +20,7 @@ from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, a
 from steersman.openapi.builder import V2_ENDS, Document
 from steersman.openapi.cache import EncodedDocuments
 from steersman.openapi.content import serve_content
+from steersman.openapi.documents import Documents, Parts, compute_etags
 from steersman.openapi.fragments import (
     Fragments,
     Members,
@@ -29,10 +30,9 @@ from steersman.openapi.fragments import (
     members_v2,
     merged,
 )
-from steersman.openapi.kept import Kept
-from steersman.openapi.merging import joined_with
+from steersman.openapi.merging import merge_document
+from steersman.openapi.part_cache import PartCache
 from steersman.openapi.protobuf import encode_document
-from steersman.openapi.published import Documents, Parts, name_states
 from steersman.openapi.remote import RemoteDocuments
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source, etag_of
@@ -65,7 +65,7 @@ class OpenAPIService:
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
-        self._kept = Kept()
+        self._kept = PartCache()
         self._parts = Parts(self._kept)
         server.catalogue.subscribe(self._touch)
 
@@ -97,7 +97,7 @@ class OpenAPIService:
 
     async def _index(self) -> bytes:
         sources: dict[str, Source] = {**self._remote.converted, **self._documents.all(), **self._published_v3}
-        await name_states(sources.values())
+        await compute_etags(sources.values())
         urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
         urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
         return orjson.dumps({"paths": {name: {"serverRelativeURL": urls[name]} for name in sorted(urls)}})
@@ -128,7 +128,7 @@ class OpenAPIService:
         if encoding is None:
             return Response(406, [vary]) if media_ranges(accept) else Response(200)
         headers = [("content-type", encoding.content_type), vary]
-        await name_states((source,))
+        await compute_etags((source,))
         etag = source.etag
         if wanted := request.query.get("hash"):
             if wanted != etag:
@@ -149,7 +149,7 @@ class OpenAPIService:
             self._remote_changes = self._remote.changes
             self._touch()
         documents, others = self._documents.all(), (*self._published_v2.values(), *self._remote.v2.values())
-        await name_states(documents.values())
+        await compute_etags(documents.values())
         etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
         make = partial(self._encode_v2, documents, others, encoding)
@@ -173,11 +173,11 @@ class OpenAPIService:
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
     whole = merged(parts)
     for each in others:
-        whole = joined_with(whole, each.build())
+        whole = merge_document(whole, each.build())
     return _in_encoding(members_v2(whole, V2_ENDS), encoding)
 
 
-def _encode(source: Source, encoding: Encoding, kept: Kept) -> bytes:
+def _encode(source: Source, encoding: Encoding, kept: PartCache) -> bytes:
     members = source.members(Schemas(kept)) if isinstance(source, Document) else members_of(source.build())
     return _in_encoding(members, encoding)
 

@@ -90,7 +90,7 @@ def _reference(to: str, description: str, *, v2: bool) -> Schema:
     return found | {"allOf": [{"$ref": to}]}
 
 
-class Published:
+class PublishedSchemas:
     """A converter of structural schemas to their form in v2 or v3 documents.
 
     `references` collects the full names of the built-in types to which the schemas refer.

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from steersman.kinds.built_in import built_in, gvk_of
-from steersman.machinery.conversion.alike import alike
 from steersman.machinery.conversion.conversion import Conversion
+from steersman.machinery.conversion.derived import derive_conversion
 from steersman.rest.resource import OtherVersion
 
 
@@ -38,7 +38,7 @@ def older_version(
     known = {(each.source, each.target): each.convert for each in conversions}
     return OtherVersion(
         built_in(kind, default=default),
-        known.get((kind, hub)) or alike(kind, hub),
-        known.get((hub, kind)) or alike(hub, kind),
+        known.get((kind, hub)) or derive_conversion(kind, hub),
+        known.get((hub, kind)) or derive_conversion(hub, kind),
         deprecation_warning=warning,
     )

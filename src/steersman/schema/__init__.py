@@ -18,7 +18,7 @@ For the validation of definitions (`path` is that of the schema: `spec.versions[
   (NewStructural and ValidateStructural), sorted by text, for the condition NonStructuralSchema.
 - `has_defaults(plain)`, `has_extensions(plain)`: facts that the validation of a definition's spec needs.
 - `valid_field_path(text, plain, array_notation=...)`: the field of a simple JSON path (selectableFields, rules).
-- `RuleJudge`: the hook for `x-kubernetes-validations`, called if a schema has no other errors.
+- `RuleValidator`: the hook for `x-kubernetes-validations`, called if a schema has no other errors.
 
 Each `FieldError` has the path, type and text of a cause. Where upstream walks a map in random order, the order here is
 that of the schema or the object.
@@ -65,7 +65,7 @@ from steersman.schema.structural import Structural, blocks_rules, compile_schema
 if TYPE_CHECKING:
     from steersman.schema.declaration import SchemaChecks, schema_errors
     from steersman.schema.field_paths import FieldPathError, FoundField, valid_field_path
-    from steersman.schema.rules import RuleJudge, RulePlace
+    from steersman.schema.rules import RuleValidator, SchemaPosition
     from steersman.schema.structure import structural_errors
     from steersman.schema.walking import has_defaults, has_extensions
 
@@ -77,9 +77,9 @@ __all__ = [
     "FieldPathError",
     "FoundField",
     "Node",
-    "RuleJudge",
-    "RulePlace",
+    "RuleValidator",
     "SchemaChecks",
+    "SchemaPosition",
     "Structural",
     "UnsupportedSchemaError",
     "blocks_rules",
@@ -94,7 +94,7 @@ __all__ = [
 _MODULES = {
     "declaration": ("SchemaChecks", "schema_errors"),
     "field_paths": ("FieldPathError", "FoundField", "valid_field_path"),
-    "rules": ("RuleJudge", "RulePlace"),
+    "rules": ("RuleValidator", "SchemaPosition"),
     "structure": ("structural_errors",),
     "walking": ("has_defaults", "has_extensions"),
 }

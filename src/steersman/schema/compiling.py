@@ -170,14 +170,14 @@ class Compiler:
         give_way()
         if self._of_defaults and (known := self._alike.get(id(plain))) is not None:
             return known
-        said = _said_by_leaf(plain)
+        said = _leaf_members(plain)
         if said is None:
             found = self._compiled(plain)
         elif (known := self._leaves.get(said)) is not None:
             found = known
         else:
             found = self._leaves[said] = self._compiled(plain)
-        if not self._of_defaults and self._judges_defaults_alike(plain):
+        if not self._of_defaults and self._validates_defaults_alike(plain):
             self._alike[id(plain)] = found
         return found
 
@@ -190,7 +190,7 @@ class Compiler:
         other._of_defaults, other._alike = True, self._alike
         return other.node(plain)
 
-    def _judges_defaults_alike(self, plain: Mapping[str, Any]) -> bool:
+    def _validates_defaults_alike(self, plain: Mapping[str, Any]) -> bool:
         alike = self._alike
         if plain.get("format") or plain.get("x-kubernetes-int-or-string"):
             return False
@@ -289,7 +289,7 @@ class Compiler:
         return Checks(**said)
 
 
-def _said_by_leaf(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _leaf_members(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Return the members of a schema without nested schemas; None for any other schema."""
     said = tuple([member for member in plain.items() if member[0] not in _UNSAID])
     for name, _ in said:

@@ -17,12 +17,12 @@ from steersman.work.threads import give_way
 
 from .compiling import Compiler, UnsupportedSchemaError, compile_node
 from .default_checks import DefaultChecks
-from .defaults_of_schemas import pruned_defaults
+from .default_pruning import pruned_defaults
 from .field_paths import FieldPathError, valid_field_path
-from .internal_form import FIELDS, internal, is_said
+from .internal_form import FIELDS, internal, is_set
 from .list_declarations import list_type_errors, map_key_errors, set_errors
 from .nodes import DEFAULTS_BELOW, MISSING, Node
-from .rules import RuleJudge, RulePlace
+from .rules import RuleValidator, SchemaPosition
 from .structure import invariant_errors
 from .walking import Schema, any_schema
 
@@ -115,7 +115,7 @@ def schema_errors(
     checks: SchemaChecks,
     *,
     status_enabled: bool,
-    rules: RuleJudge | None = None,
+    rules: RuleValidator | None = None,
 ) -> list[FieldError]:
     """Return all errors of a version's schema, in upstream's order.
 
@@ -142,22 +142,22 @@ def schema_errors(
                 found = list(judge.errors(compiler.node_of_defaults(plain), path))
             errors += found
             is_sound = not found
-    judge_of_rules = rules if is_sound else None
-    walk = _Walk(checks, judge_of_rules)
-    place = None if judge_of_rules is None else RulePlace(plain, path, None, "", "", None, node)
+    rule_validator = rules if is_sound else None
+    walk = _Walk(checks, rule_validator)
+    place = None if rule_validator is None else SchemaPosition(plain, path, None, "", "", None, node)
     walk.schema(plain, path, _Context(), place, is_root=True)
     errors += walk.errors + walk.rule_errors
     if not errors and unsupported:
         errors.append(field.invalid(path, "", unsupported))
-    if judge_of_rules is not None:
-        errors += judge_of_rules.total(path)
+    if rule_validator is not None:
+        errors += rule_validator.total_errors(path)
     return errors
 
 
 def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
     """Yield the errors of the root schema if the status is validated separately."""
     for name in FIELDS:
-        if not is_said(name, plain):
+        if not is_set(name, plain):
             continue
         if name == "Type":
             if plain["type"] != "object":
@@ -189,14 +189,14 @@ class _Context:
 class _Walk:
     """A walk through a schema that collects errors, and those of rules separately."""
 
-    def __init__(self, checks: SchemaChecks, rules: RuleJudge | None) -> None:
+    def __init__(self, checks: SchemaChecks, rules: RuleValidator | None) -> None:
         self._checks = checks
         self._rules = rules
         self.errors: list[FieldError] = []
         self.rule_errors: list[FieldError] = []
 
     def schema(
-        self, plain: Schema, path: Path, context: _Context, place: RulePlace | None, *, is_root: bool = False
+        self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None, *, is_root: bool = False
     ) -> None:
         """Collect the errors of a schema and its subschemas; `place` is None where rules are not checked."""
         give_way()
@@ -221,9 +221,9 @@ class _Walk:
             self.errors += _rule_errors(plain, path / "x-kubernetes-validations")
             if self._rules is not None and place is not None and len(self.errors) == before:
                 place = place._replace(uncorrelatable=context.uncorrelatable)
-                self.rule_errors += self._rules.declared(place)
+                self.rule_errors += self._rules.rule_errors(place)
 
-    def _additional(self, plain: Schema, path: Path, context: _Context, place: RulePlace | None) -> None:
+    def _additional(self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None) -> None:
         additional = plain.get("additionalProperties")
         if additional is None:
             return
@@ -244,7 +244,7 @@ class _Walk:
         each: Schema,
         path: Path,
         context: _Context,
-        place: RulePlace | None,
+        place: SchemaPosition | None,
         *,
         is_root: bool,
     ) -> None:
@@ -267,7 +267,7 @@ class _Walk:
         for name, each in (plain.get("definitions") or {}).items():
             self.schema(each, (path / "definitions")[name], context, None)
 
-    def _items(self, plain: Schema, path: Path, context: _Context, place: RulePlace | None) -> None:
+    def _items(self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None) -> None:
         items = plain.get("items")
         if items is None:
             return
@@ -281,8 +281,8 @@ class _Walk:
                 self.schema(each, below[number], context, None)
 
 
-def _below(place: RulePlace | None, plain: Schema, path: Path, step: str, name: str = "") -> RulePlace | None:
-    return None if place is None else RulePlace(plain, path, place, step, name, None)
+def _below(place: SchemaPosition | None, plain: Schema, path: Path, step: str, name: str = "") -> SchemaPosition | None:
+    return None if place is None else SchemaPosition(plain, path, place, step, name, None)
 
 
 def _standard_errors(plain: Schema, path: Path, context: _Context, *, known_types: bool) -> Iterator[FieldError]:

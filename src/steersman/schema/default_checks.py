@@ -8,13 +8,13 @@ from typing import NamedTuple
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, aggregate
 
-from .defaults_of_schemas import Steps, surrounded
+from .default_pruning import Steps, object_with
 from .embedded import Coercion, CoercionError, embedded_errors, resource_errors
 from .equality import copied, same
-from .judging import errors_of
 from .nodes import DEFAULTS_BELOW, EMBEDDED, MISSING, Node, Plain
 from .pruning import Pruning
-from .rules import RuleJudge
+from .rules import RuleValidator
+from .validation_errors import validation_errors
 
 _TYPE_META = {"apiVersion": "validation/v1", "kind": "Validation"}
 _META_FIELDS = ("metadata", "apiVersion", "kind")
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 class DefaultChecks:
     """A validator of the defaults in a schema compiled for it (`Compiler.node_of_defaults`)."""
 
-    def __init__(self, *, pruned: bool, rules: RuleJudge | None) -> None:
+    def __init__(self, *, pruned: bool, rules: RuleValidator | None) -> None:
         self._pruned = pruned
         """True if a default may only have fields of its schema."""
         self._rules = rules
@@ -73,7 +73,7 @@ class DefaultChecks:
     def _own_errors(self, place: _Place, *, is_resource: bool) -> Iterator[FieldError]:
         node, path = place.node, place.path / "default"
         if place.in_meta:
-            wrong = _metadata_error(surrounded(copied(node.default), place.steps), place.root)
+            wrong = _metadata_error(object_with(copied(node.default), place.steps), place.root)
             if wrong:
                 yield field.invalid(path, node.default, f"must result in valid metadata: {wrong}")
                 return
@@ -86,10 +86,10 @@ class DefaultChecks:
             if wrongs:
                 yield from wrongs
                 return
-        found = list(errors_of(node, value, path))
+        found = list(validation_errors(node, value, path))
         yield from found
         if not found and self._rules is not None:
-            yield from self._rules.of_default(node, value, path, is_root=is_resource)
+            yield from self._rules.default_errors(node, value, path, is_root=is_resource)
 
 
 def _pruned(node: Node, *, is_resource: bool) -> object:

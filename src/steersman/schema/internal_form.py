@@ -96,7 +96,7 @@ def internal(plain: Mapping[str, Any]) -> Any:
     return _Props(*members)
 
 
-def is_said(name: str, plain: Mapping[str, Any]) -> bool:
+def is_set(name: str, plain: Mapping[str, Any]) -> bool:
     """Return True if a schema sets the member with this Go name."""
     sent_as, zero = FIELDS[name]
     value = plain.get(sent_as)

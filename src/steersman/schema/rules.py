@@ -10,7 +10,7 @@ from steersman.machinery.errors.field import FieldError, Path
 from .nodes import Node
 
 
-class RulePlace(NamedTuple):
+class SchemaPosition(NamedTuple):
     """A subschema of a version's schema, on a path without allOf, anyOf, oneOf and not.
 
     `parent` and `step` tell the path: "properties", "items" or "additionalProperties", and `name` the name of the
@@ -19,7 +19,7 @@ class RulePlace(NamedTuple):
 
     schema: Mapping[str, Any]
     path: Path
-    parent: RulePlace | None
+    parent: SchemaPosition | None
     step: str
     name: str
     uncorrelatable: Path | None
@@ -27,17 +27,17 @@ class RulePlace(NamedTuple):
     """The compiled schema, if it exists already."""
 
 
-class RuleJudge(Protocol):
+class RuleValidator(Protocol):
     """A validator of the rules in one schema, and of its other expressions."""
 
-    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+    def default_errors(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
         """Return the errors of a default by the rules of its schema and subschemas."""
         ...
 
-    def declared(self, place: RulePlace) -> Iterable[FieldError]:
+    def rule_errors(self, place: SchemaPosition) -> Iterable[FieldError]:
         """Return the errors of the rules of a schema without other errors; called for inner schemas first."""
         ...
 
-    def total(self, path: Path) -> Iterable[FieldError]:
+    def total_errors(self, path: Path) -> Iterable[FieldError]:
         """Return the errors of all validated rules together, such as their total cost."""
         ...

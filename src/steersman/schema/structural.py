@@ -11,17 +11,17 @@ from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.managed_fields import Schema
 from steersman.work.freeing import free_in_thread
 
-from .accepting import accepts
 from .compiling import compile_node
 from .correlation import Correlated
+from .default_pruning import pruned_defaults, with_defaults
 from .defaulting import default
-from .defaults_of_schemas import pruned_defaults, with_defaults
 from .embedded import Coercion, embedded_errors
-from .judging import errors_of
+from .fast_validation import is_valid
 from .list_types import list_errors
 from .nodes import DEFAULTS_BELOW, EMBEDDED_BELOW, LISTS_BELOW, RULES_BELOW, Node, Plain
 from .ownership import ownership_of
 from .pruning import Pruning, drop_nulls
+from .validation_errors import validation_errors
 from .width import width_of
 
 _WIDE: Final = 300
@@ -88,25 +88,25 @@ class Structural:
 
     def validate(self, obj: Plain, path: Path = _ROOT) -> list[FieldError]:
         """Return the validation errors of an object."""
-        return [] if accepts(self.root, obj) else list(errors_of(self.root, obj, path))
+        return [] if is_valid(self.root, obj) else list(validation_errors(self.root, obj, path))
 
     def validate_update(
         self, new: Plain, old: Plain, path: Path = _ROOT, *, correlated: Correlated | None = None
     ) -> list[FieldError]:
         """Return the validation errors of an updated object, without those of unchanged parts."""
-        if accepts(self.root, new):
+        if is_valid(self.root, new):
             return []
-        return list(errors_of(self.root, new, path, correlated or self.correlate(new, old)))
+        return list(validation_errors(self.root, new, path, correlated or self.correlate(new, old)))
 
     def validate_status(self, new: Plain, old: Plain, *, correlated: Correlated | None = None) -> list[FieldError]:
         """Return the validation errors of an object's status after a write of the status."""
         node = self.root.properties.get("status")
-        if node is None or "status" not in new or accepts(node, new["status"]):
+        if node is None or "status" not in new or is_valid(node, new["status"]):
             return []
         before = (correlated or self.correlate(new, old)).key("status")
         if before is None:
             before = Correlated(new["status"], old.get("status"), node)
-        return list(errors_of(node, new["status"], _STATUS, before))
+        return list(validation_errors(node, new["status"], _STATUS, before))
 
     def validate_embedded(self, obj: Plain) -> list[FieldError]:
         """Return the errors of kind, apiVersion and metadata of embedded resources."""

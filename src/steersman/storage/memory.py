@@ -60,7 +60,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> None:
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
@@ -85,7 +85,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> MemoryStorage:
         """Return a new store with running background tasks; the caller must close it."""
         storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)

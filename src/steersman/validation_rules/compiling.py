@@ -34,7 +34,7 @@ Rule = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RuleScope:
     """A schema node with rules: the type of its values, and the name of the type."""
 
     sized: Sized
@@ -73,31 +73,33 @@ class RuleCompiler:
     def __init__(self, declarations: Declarations) -> None:
         self._declarations: Final = declarations
 
-    def compile(self, rules: tuple[Rule, ...], place: Place) -> Iterator[CompiledRule]:
+    def compile(self, rules: tuple[Rule, ...], scope: RuleScope) -> Iterator[CompiledRule]:
         """Yield the compiled rules of a node one by one."""
-        environments = {optional: self._environment(place, optional=optional) for optional in (False, True)}
-        estimator = KubernetesEstimator(lambda path: declared_size(place.declared, path[1:]))
+        environments = {optional: self._environment(scope, optional=optional) for optional in (False, True)}
+        estimator = KubernetesEstimator(lambda path: declared_size(scope.declared, path[1:]))
         for rule in rules:
             give_way()
             compiled = CompiledRule(rule)
             environment = environments[compiled.optional_old_self]
-            _compile(compiled, environment, estimator, place)
+            _compile(compiled, environment, estimator, scope)
             yield compiled
 
-    def _environment(self, place: Place, *, optional: bool) -> Environment:
-        kind = place.declared.type
+    def _environment(self, scope: RuleScope, *, optional: bool) -> Environment:
+        kind = scope.declared.type
         variables: dict[str, Type] = {SELF: kind, OLD_SELF: optional_of(kind) if optional else kind}
         return base_environment().about(variables, self._declarations.objects)
 
 
-def _compile(compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, place: Place) -> None:
+def _compile(
+    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, scope: RuleScope
+) -> None:
     text = compiled.rule.get("rule", "")
     if not trim_space(text):
         return
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        compiled.error = f"compilation failed: {_shown(error, place)}"
+        compiled.error = f"compilation failed: {_shown(error, scope)}"
         return
     if expression.type is not types.BOOL:
         compiled.error = "cel expression must evaluate to a bool"
@@ -110,16 +112,16 @@ def _compile(compiled: CompiledRule, environment: Environment, estimator: Kubern
         return
     compiled.cost = expression.estimate(estimator).max
     if compiled.rule.get("messageExpression"):
-        _compile_message(compiled, environment, estimator, place)
+        _compile_message(compiled, environment, estimator, scope)
 
 
 def _compile_message(
-    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, place: Place
+    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, scope: RuleScope
 ) -> None:
     try:
         expression = compile_expression(compiled.rule["messageExpression"], environment)
     except CompileError as error:
-        compiled.message_error = f"messageExpression compilation failed: {_shown(error, place)}"
+        compiled.message_error = f"messageExpression compilation failed: {_shown(error, scope)}"
         return
     if expression.type is not types.STRING:
         compiled.message_error = "messageExpression must evaluate to a string"
@@ -132,8 +134,8 @@ def _compile_message(
     compiled.message_cost = expression.estimate(estimator).max
 
 
-def _shown(error: CompileError, place: Place) -> str:
-    return str(error).replace(place.name, _SHOWN_ROOT)
+def _shown(error: CompileError, scope: RuleScope) -> str:
+    return str(error).replace(scope.name, _SHOWN_ROOT)
 
 
 def _uses_old_self(expression: Expression) -> bool:

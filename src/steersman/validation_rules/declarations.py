@@ -23,10 +23,10 @@ MAX_REQUEST_SIZE: Final = 3 << 20
 _MOST_TEXT: Final = MAX_REQUEST_SIZE - 2
 _SMALLEST: Final = 2
 """Bytes of "", [] and {}."""
-_BYTES_OF_A_CHARACTER: Final = 4
-_AROUND_A_MEMBER: Final = 4
+_MAX_BYTES_OF_CHARACTER: Final = 4
+_MEMBER_OVERHEAD: Final = 4
 """Bytes of quotes, colon and comma."""
-_AROUND_AN_ENTRY: Final = 6
+_ENTRY_OVERHEAD: Final = 6
 """Bytes of quotes, colon, comma and the shortest key."""
 _FORMATS: Final = {
     "duration": (types.DURATION, 3, 32),
@@ -57,25 +57,25 @@ class Declarations:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool, str], Sized | None] = {}
+        self._types: dict[tuple[int, bool, str], Sized | None] = {}
         self.objects: dict[str, DeclaredType] = {}
         """Types with members by name."""
 
-    def of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
+    def type_of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         """Return the type of a schema node with this type name; None if expressions cannot see it.
 
         `is_resource` is True for the root of a resource, which has metadata whatever the schema says.
         """
         key = (id(node), is_resource, name)
-        if key not in self._known:
-            self._known[key] = self._make(node, name, is_resource=is_resource)
-        return self._known[key]
+        if key not in self._types:
+            self._types[key] = self._make(node, name, is_resource=is_resource)
+        return self._types[key]
 
     def _make(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         give_way()
         if node.traits & INT_OR_STRING:
             length = _limit(node, "max_length")
-            most = _MOST_TEXT if length is None else length * _BYTES_OF_A_CHARACTER
+            most = _MOST_TEXT if length is None else length * _MAX_BYTES_OF_CHARACTER
             return Sized(declared.DYN.limited(most), 1)
         match node.types:
             case ("array",):
@@ -95,7 +95,7 @@ class Declarations:
     def _list(self, node: Node, name: str) -> Sized | None:
         if node.items is None:
             return None
-        items = self.of(node.items, f"{name}.@idx", is_resource=bool(node.items.traits & EMBEDDED))
+        items = self.type_of(node.items, f"{name}.@idx", is_resource=bool(node.items.traits & EMBEDDED))
         if items is None:
             return None
         most = _limit(node, "max_items")
@@ -105,12 +105,12 @@ class Declarations:
 
     def _object(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         if isinstance(node.additional, Node):
-            values = self.of(node.additional, f"{name}.@elem", is_resource=bool(node.additional.traits & EMBEDDED))
+            values = self.type_of(node.additional, f"{name}.@elem", is_resource=bool(node.additional.traits & EMBEDDED))
             if values is None:
                 return None
             most = _limit(node, "max_properties")
             if most is None:
-                most = (MAX_REQUEST_SIZE - 2) // (values.least + _AROUND_AN_ENTRY)
+                most = (MAX_REQUEST_SIZE - 2) // (values.least + _ENTRY_OVERHEAD)
             return Sized(declared_map(declared.STRING, values.type, most), _SMALLEST)
         members = members_of_resource(node) if is_resource else node.properties
         required = frozenset(node.checks.required) if node.checks is not None else frozenset[str]()
@@ -119,13 +119,13 @@ class Declarations:
         for member, schema in members.items():
             escaped = escape(member)
             below = f"{name}.{member if escaped is None else escaped}"
-            sized = self.of(schema, below, is_resource=bool(schema.traits & EMBEDDED))
+            sized = self.type_of(schema, below, is_resource=bool(schema.traits & EMBEDDED))
             if sized is None:
                 continue
             if escaped is not None:
                 fields[escaped] = sized.type
             if member in required and schema.default is MISSING:
-                least += len(member.encode()) + sized.least + _AROUND_A_MEMBER
+                least += len(member.encode()) + sized.least + _MEMBER_OVERHEAD
         made = self.objects[name] = DeclaredType(object_type(name), fields=fields)
         return Sized(made, least)
 
@@ -145,7 +145,7 @@ def _text(node: Node) -> Sized:
     if declared_format == "byte":
         return Sized(declared.BYTES.limited(_MOST_TEXT if length is None else length), _SMALLEST)
     if length is not None:
-        most = length * _BYTES_OF_A_CHARACTER
+        most = length * _MAX_BYTES_OF_CHARACTER
     elif node.checks is not None and node.checks.enum:
         most = max((len(each.encode()) for each in node.checks.enum if isinstance(each, str)), default=0)
     else:
@@ -158,9 +158,9 @@ _INTEGER: Final = Sized(declared.INT, 1)
 _NUMBER: Final = Sized(declared.DOUBLE, 1)
 
 
-def _node(**said: Any) -> Node:
+def _node(**given: Any) -> Node:
     """Return a node with only these attributes set."""
-    nothing: dict[str, Any] = {
+    unset: dict[str, Any] = {
         "types": (),
         "mask": 0,
         "sure": None,
@@ -177,12 +177,12 @@ def _node(**said: Any) -> Node:
         "checks": None,
         "rules": (),
     }
-    return Node(**(nothing | said))
+    return Node(**(unset | given))
 
 
 _TEXT: Final = _node(types=("string",))
 _METADATA: Final = _node(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
-_OF_RESOURCES: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
+_RESOURCE_MEMBERS: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
 
 
 def members_of_resource(node: Node) -> Mapping[str, Node]:
@@ -199,7 +199,7 @@ def members_of_resource(node: Node) -> Mapping[str, Node]:
         and all(_is_text(members.get(name)) for name in ("kind", "apiVersion"))
     ):
         return members
-    return {**members, **_OF_RESOURCES}
+    return {**members, **_RESOURCE_MEMBERS}
 
 
 def _is_text(node: Node | None) -> bool:

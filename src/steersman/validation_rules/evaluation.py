@@ -23,7 +23,7 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import byte_length
 from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
-from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
+from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Rule, RuleCompiler, RuleScope
 from steersman.validation_rules.declarations import Declarations
 from steersman.validation_rules.values import value_of
 from steersman.work.freeing import free_in_thread
@@ -41,7 +41,7 @@ _WITHOUT_VALUE: Final = frozenset({"array", "object"})
 
 
 @dataclass(slots=True)
-class Judged:
+class Evaluation:
     """The result of evaluating the rules for an object."""
 
     budget: int
@@ -85,7 +85,7 @@ class Rules:
         self._root: Final = root
         self._is_resource: Final = is_resource
         self._declarations = Declarations()
-        self._seen: Final[dict[tuple[int, str], bool]] = {}
+        self._visible: Final[dict[tuple[int, str], bool]] = {}
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
@@ -96,7 +96,7 @@ class Rules:
         """True if the schema has no rules."""
         return not self._root.traits & RULES_BELOW
 
-    def judge(
+    def evaluate(
         self,
         new: Any,
         old: Any = None,
@@ -104,29 +104,31 @@ class Rules:
         *,
         budget: int | None = None,
         correlated: Correlated | None = None,
-    ) -> Judged:
+    ) -> Evaluation:
         """Evaluate the rules for `new`, which replaces `old` (None for a new value), within a budget (default BUDGET).
 
         With `correlated`, as in an update, violations in unchanged parts become warnings.
         """
-        judged = Judged(BUDGET if budget is None else budget)
+        evaluation = Evaluation(BUDGET if budget is None else budget)
         if self.is_empty:
-            return judged
-        judging = _Judging(self, judged)
+            return evaluation
+        evaluator = _Evaluator(self, evaluation)
         try:
-            judging.value(self._root, new, old, path, _Ratchet(correlated, None), ROOT, is_resource=self._is_resource)
+            evaluator.visit(self._root, new, old, path, _Ratchet(correlated, None), ROOT, is_resource=self._is_resource)
         except _OutOfBudget:
-            judged.budget = -1
-        return judged
+            evaluation.budget = -1
+        return evaluation
 
-    def of(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
+    def compiled_for(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
         """Return the compiled rules of a node."""
         key = (id(node), name)
         found = self._compiled.get(key)
         if found is None:
-            sized = self._declarations.of(node, name, is_resource=is_resource)
+            sized = self._declarations.type_of(node, name, is_resource=is_resource)
             assert sized is not None
-            found = self._compiled[key] = list(RuleCompiler(self._declarations).compile(node.rules, Place(sized, name)))
+            found = self._compiled[key] = list(
+                RuleCompiler(self._declarations).compile(node.rules, RuleScope(sized, name))
+            )
         return found
 
     def compile(self) -> None:
@@ -140,24 +142,24 @@ class Rules:
             if not node.traits & RULES_BELOW:
                 continue
             if node.rules:
-                self.of(node, name, is_resource=is_resource)
-            for below, its_name in _places_below(node, name):
-                if self.is_seen(below, its_name):
+                self.compiled_for(node, name, is_resource=is_resource)
+            for below, its_name in _children_with_rules(node, name):
+                if self.is_visible(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
         free_in_thread(self._declarations)
         self._declarations = Declarations()
 
-    def is_seen(self, node: Node, name: str) -> bool:
+    def is_visible(self, node: Node, name: str) -> bool:
         """Return True if expressions can see values of a node."""
         key = (id(node), name)
-        found = self._seen.get(key)
+        found = self._visible.get(key)
         if found is None:
-            sized = self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED))
-            found = self._seen[key] = sized is not None
+            sized = self._declarations.type_of(node, name, is_resource=bool(node.traits & EMBEDDED))
+            found = self._visible[key] = sized is not None
         return found
 
 
-def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
+def _children_with_rules(node: Node, name: str) -> Iterator[tuple[Node, str]]:
     """Yield the child nodes that may have rules, with the names of their types."""
     if node.items is not None:
         yield node.items, f"{name}.@idx"
@@ -168,14 +170,14 @@ def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
             yield member, f"{name}.{escape(key) or key}"
 
 
-class _Judging:
+class _Evaluator:
     """One evaluation of all rules for a value."""
 
-    def __init__(self, rules: Rules, judged: Judged) -> None:
+    def __init__(self, rules: Rules, evaluation: Evaluation) -> None:
         self._rules: Final = rules
-        self._judged: Final = judged
+        self._evaluation: Final = evaluation
 
-    def value(
+    def visit(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
         """Evaluate the rules for a value and everything in it; `name` is that of its type. Raises _OutOfBudget."""
@@ -199,15 +201,15 @@ class _Judging:
             is_resource = bool(values.traits & EMBEDDED)
             below = f"{name}.@elem"
             for key, item in new.items():
-                self.value(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
+                self.visit(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
         for key, item in new.items():
             member = node.properties.get(key)
             if member is None or not member.traits & RULES_BELOW:
                 continue
             below = f"{name}.{escape(key) or key}"
-            if self._rules.is_seen(member, below):
+            if self._rules.is_visible(member, below):
                 is_resource = bool(member.traits & EMBEDDED)
-                self.value(member, item, old.get(key), path / key, ratchet.key(key), below, is_resource=is_resource)
+                self.visit(member, item, old.get(key), path / key, ratchet.key(key), below, is_resource=is_resource)
 
     def _items(
         self, node: Node, new: list[Any], old: list[Any] | None, path: Path, ratchet: _Ratchet, name: str
@@ -219,7 +221,7 @@ class _Judging:
         is_resource = bool(below.traits & EMBEDDED)
         for index, item in enumerate(new):
             was = None if before is None else before.index(index)
-            self.value(
+            self.visit(
                 below,
                 item,
                 None if was is None else was.old,
@@ -234,47 +236,47 @@ class _Judging:
     ) -> None:
         """Evaluate the rules of a node itself."""
         kind = "" if node.traits & INT_OR_STRING or not node.types else node.types[0]
-        judged = self._judged
-        if judged.budget <= 0:
-            judged.errors.append(invalid(path, kind, _SPENT))
+        evaluation = self._evaluation
+        if evaluation.budget <= 0:
+            evaluation.errors.append(invalid(path, kind, _SPENT))
             raise _OutOfBudget
-        variables = {SELF: _seen(new, node, is_resource=is_resource)}
+        variables = {SELF: _cel_value(new, node, is_resource=is_resource)}
         if old is not None:
-            variables[OLD_SELF] = _seen(old, node, is_resource=is_resource)
-        for compiled in self._rules.of(node, name, is_resource=is_resource):
+            variables[OLD_SELF] = _cel_value(old, node, is_resource=is_resource)
+        for compiled in self._rules.compiled_for(node, name, is_resource=is_resource):
             if compiled.error is not None:
-                judged.errors.append(invalid(path, kind, f"rule compile error: {compiled.error}"))
+                evaluation.errors.append(invalid(path, kind, f"rule compile error: {compiled.error}"))
                 continue
             if compiled.program is None:
                 continue
-            given = variables
+            bindings = variables
             if compiled.uses_old_self and compiled.optional_old_self:
-                given = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
+                bindings = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
             elif compiled.uses_old_self and old is None:
                 continue
-            if self._holds(compiled, compiled.program, given, path, kind):
+            if self._holds(compiled, compiled.program, bindings, path, kind):
                 continue
             error = self._violation(compiled, variables, new, path, node, kind)
             if not compiled.uses_old_self and ratchet.is_same():
-                judged.warnings.append(str(error))
+                evaluation.warnings.append(str(error))
             else:
-                judged.errors.append(error)
-            if judged.budget < 0:
+                evaluation.errors.append(error)
+            if evaluation.budget < 0:
                 raise _OutOfBudget
 
     def _holds(
         self, compiled: CompiledRule, program: Program, variables: Mapping[str, Any], path: Path, kind: str
     ) -> bool:
         """Evaluate a rule; an evaluation error is recorded, and the rule then counts as satisfied."""
-        judged, rule = self._judged, compiled.rule
-        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
-        if cost > judged.budget:
-            judged.errors.append(invalid(path, kind, _SPENT))
+        evaluation, rule = self._evaluation, compiled.rule
+        value, cost = program.outcome(variables, min(CALL_LIMIT, evaluation.budget + 1))
+        if cost > evaluation.budget:
+            evaluation.errors.append(invalid(path, kind, _SPENT))
             raise _OutOfBudget
-        judged.budget -= cost
+        evaluation.budget -= cost
         if isinstance(value, CostLimitExceeded):
             detail = f"'{value}': no further validation rules will be run due to call cost exceeds limit for rule: "
-            judged.errors.append(invalid(path, kind, detail + _rule_text(rule)))
+            evaluation.errors.append(invalid(path, kind, detail + _rule_text(rule)))
             raise _OutOfBudget
         if isinstance(value, EvaluationError):
             detail = f"{value} evaluating rule: {_rule_text(rule)}"
@@ -283,7 +285,7 @@ class _Judging:
                     f"'{value}': call arguments did not match a supported operator, function or macro signature for "
                     f"rule: {_rule_text(rule)}"
                 )
-            judged.errors.append(invalid(path, kind, detail))
+            evaluation.errors.append(invalid(path, kind, detail))
             return True
         return value is True
 
@@ -297,7 +299,7 @@ class _Judging:
         if compiled.message_program is not None:
             message, failure = self._message(compiled.message_program, rule, variables)
             if failure is not None:
-                self._judged.budget = -1
+                self._evaluation.budget = -1
                 return invalid(path, kind, failure)
         if message is None:
             message = trim_space(rule["message"]) if rule.get("message") else f"failed rule: {_rule_text(rule)}"
@@ -315,9 +317,9 @@ class _Judging:
         """Return the message of a message expression, None if it is not usable; or an error text that ends the
         evaluation.
         """
-        judged = self._judged
-        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
-        if cost > judged.budget:
+        evaluation = self._evaluation
+        value, cost = program.outcome(variables, min(CALL_LIMIT, evaluation.budget + 1))
+        if cost > evaluation.budget:
             return None, (
                 "messageExpression evaluation failed due to running out of cost budget, no further validation rules "
                 "will be run"
@@ -327,7 +329,7 @@ class _Judging:
             return None, (
                 f"no further validation rules will be run due to call cost exceeds limit for messageExpression: {shown}"
             )
-        judged.budget -= cost
+        evaluation.budget -= cost
         if not isinstance(value, str):
             return None, None
         text = trim_space(value)
@@ -335,7 +337,7 @@ class _Judging:
         return (text if is_usable else None), None
 
 
-def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
+def _cel_value(raw: Any, node: Node, *, is_resource: bool) -> Any:
     """Return a value as expressions see it, or the error in its place."""
     try:
         return value_of(raw, node, is_resource=is_resource)

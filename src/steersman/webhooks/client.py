@@ -15,7 +15,7 @@ import msgspec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, generic_server_response
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import Answer, BadAnswer
@@ -220,7 +220,7 @@ class WebhookClient:
         own = f"{scheme}://{rest.partition('/')[0]}"
         to = urljoin(own + target, location)
         if to != own and not to.startswith(f"{own}/"):
-            raise BadAnswer(f"redirects to other servers are not followed: {quote(shown_url(to)[:_LONGEST_SHOWN])}")
+            raise BadAnswer(f"redirects to other servers are not followed: {quote(redacted_url(to)[:_LONGEST_SHOWN])}")
         if not (to.isascii() and to.isprintable()) or " " in to:
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"

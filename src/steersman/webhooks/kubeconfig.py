@@ -21,7 +21,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import read_bounded, temporary_file, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
@@ -156,7 +156,7 @@ class Endpoint(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """Return the URL for messages, without the query, because a query may contain a key."""
-        scheme, _, rest = shown_url(self.url).partition("://")
+        scheme, _, rest = redacted_url(self.url).partition("://")
         return f"{scheme}://{self.user_shown}{rest}"
 
 
@@ -311,15 +311,15 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
     if "://" not in server:
         server = f"{'https' if authority or insecure or certificate else 'http'}://{server}"
         if urlsplit(server).path not in ("", "/"):
-            shown = shown_url(server).partition("://")[2]
+            shown = redacted_url(server).partition("://")[2]
             raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(shown)}")
     try:
         url = urlsplit(server)
         port = url.port or {"http": 80, "https": 443}[url.scheme]
     except (ValueError, KeyError):
-        raise KubeconfigError(f"the server {quote(shown_url(server))} is no URL of HTTP or HTTPS") from None
+        raise KubeconfigError(f"the server {quote(redacted_url(server))} is no URL of HTTP or HTTPS") from None
     if not url.hostname:
-        raise KubeconfigError(f"the server {quote(shown_url(server))} has no host")
+        raise KubeconfigError(f"the server {quote(redacted_url(server))} has no host")
     tls: ClientTLS = client_context
     if url.scheme == "https":
         tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import msgspec
 
-from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.configuration import detect_media
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
-from steersman.machinery.large_work.nesting import measured
+from steersman.machinery.large_work.nesting import measure
 from steersman.machinery.large_work.sizes import is_large, is_large_yaml
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -20,13 +20,13 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 def is_large_review(data: bytes) -> bool:
     """Return True if decoding a response may take longer than one time slice of the event loop."""
-    return is_large_yaml(data) if media_of(data) == "yaml" else is_large(data)
+    return is_large_yaml(data) if detect_media(data) == "yaml" else is_large(data)
 
 
 def check_values(data: bytes, most: int) -> None:
     """Raise DecodeError for a response with more than `most` values, whose decoding would block everything for seconds."""
     if data.count(b",") > most or data.count(b"[") + data.count(b"{") > most:
-        found = measured(data)
+        found = measure(data)
         if found.commas > most or found.objects > most:
             raise DecodeError(f"the answer has more than {most} values")
 
@@ -39,7 +39,7 @@ def read_review(
     `cls` is the class of the review in v1; `registered` has the (apiVersion, kind) pairs that upstream can decode here.
     Raises DecodeError with upstream's text.
     """
-    media = media_of(data)
+    media = detect_media(data)
     api_version, given = peek_type_meta(data, media)
     wanted = f"{group}/{version}"
     try:

@@ -95,10 +95,10 @@ async def test_the_sum_of_changes_is_that_of_what_is_there() -> None:
 async def test_a_pod_that_is_to_be_gone_by_now_uses_nothing_though_nothing_was_told_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, deleted = times.moment(), times.now()
+    now, deleted = times.unix_now(), times.now()
     found = Sum(PodMeasure(), (), [pod("p", deletion_timestamp=deleted, deletion_grace_period_seconds=30)])
     assert texts(await found.used({"pods", "count/pods"})) == {"pods": "1", "count/pods": "1"}
-    monkeypatch.setattr(times, "moment", lambda: now + 60)
+    monkeypatch.setattr(times, "unix_now", lambda: now + 60)
     assert texts(await found.used({"pods", "count/pods"})) == {"pods": "0", "count/pods": "1"}
 
 

@@ -17,7 +17,7 @@ from steersman.machinery.built_in.quota.resource_claims import (
     claim_names,
     claim_usage,
     is_charged,
-    made_for,
+    owning_pod_and_order,
     pod_of,
 )
 from steersman.rest.objects import Objects, Reading
@@ -71,7 +71,7 @@ class ResourceClaimEvaluator(Evaluator):
 
     async def _is_first(self, claim: ResourceClaim, namespace: str, uid: str) -> bool:
         """Return True if the claim is the first of its pod, by time and then by name."""
-        _, mine = made_for(claim)
+        _, mine = owning_pod_and_order(claim)
         others = await self._claims.read_all(namespace, _MADE_FOR)
         return not any(pod == uid and theirs < mine for pod, theirs in others)
 
@@ -82,5 +82,9 @@ def _extended_resource(device_class: DeviceClass) -> tuple[str, str | None]:
 
 _EXTENDED: Final = Reading(_extended_resource, "metadata.name", "spec.extendedResourceName")
 _MADE_FOR: Final = Reading(
-    made_for, "metadata.annotations", "metadata.creationTimestamp", "metadata.name", "metadata.ownerReferences"
+    owning_pod_and_order,
+    "metadata.annotations",
+    "metadata.creationTimestamp",
+    "metadata.name",
+    "metadata.ownerReferences",
 )

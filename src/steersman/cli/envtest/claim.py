@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from steersman.cli.envtest import etcd
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import check_owner, read_own
 
 _LONGEST_WAIT: Final = 20.0
@@ -59,11 +59,11 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     connection.close()
     if status == 409:
         raise OptionsError(
-            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {shown_url(servers)}; each needs "
+            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {redacted_url(servers)}; each needs "
             "one of its own"
         )
     raise OptionsError(
-        f"--etcd-servers: what listens at {shown_url(servers)} is not the etcd of `steersman envtest`: this "
+        f"--etcd-servers: what listens at {redacted_url(servers)} is not the etcd of `steersman envtest`: this "
         "kube-apiserver keeps its data itself and does not speak to an etcd yet"
     )
 
@@ -77,7 +77,7 @@ def _word(servers: str, file: str) -> bytes:
         check_owner(path.parent)
         return read_own(path).strip()
     except OSError as error:
-        raise OptionsError(f"--etcd-servers: the etcd at {shown_url(servers)} is another user's: {error}") from None
+        raise OptionsError(f"--etcd-servers: the etcd at {redacted_url(servers)} is another user's: {error}") from None
 
 
 def _address(server: str) -> tuple[str, int]:
@@ -85,10 +85,10 @@ def _address(server: str) -> tuple[str, int]:
         parts = urlsplit(server if "://" in server else f"http://{server}")
         host, port = parts.hostname, parts.port or 2379
     except ValueError:
-        raise OptionsError(f"--etcd-servers: {shown_url(server)!r} is no URL") from None
+        raise OptionsError(f"--etcd-servers: {redacted_url(server)!r} is no URL") from None
     if parts.scheme != "http" or not host:
         raise OptionsError(
-            f"--etcd-servers: {shown_url(server)} is not http://ADDRESS:PORT, where the etcd of `steersman envtest` "
+            f"--etcd-servers: {redacted_url(server)} is not http://ADDRESS:PORT, where the etcd of `steersman envtest` "
             "listens; this kube-apiserver does not speak to another etcd yet"
         )
     return host, port
@@ -101,7 +101,7 @@ def _connected(server: str, host: str, port: int, longest_wait: float) -> socket
             return socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT)
         except OSError as error:
             if time.monotonic() > until:
-                raise OptionsError(f"--etcd-servers: nothing listens at {shown_url(server)}: {error}") from None
+                raise OptionsError(f"--etcd-servers: nothing listens at {redacted_url(server)}: {error}") from None
         time.sleep(_BETWEEN_TRIES)
 
 

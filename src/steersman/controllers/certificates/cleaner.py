@@ -38,7 +38,7 @@ class CSRCleaner(Controller[str]):
         self.queue.add("")
 
     async def sync(self, key: str) -> None:
-        now = times.moment()
+        now = times.unix_now()
         for request in self._requests:
             if is_over(request, now) or await _has_expired(request, now):
                 try:

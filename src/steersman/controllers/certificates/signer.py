@@ -59,4 +59,4 @@ def _signed(authority: Authority, request: CertificateSigningRequest) -> bytes:
     spec = request.spec
     asked = parse(spec.request)
     check(asked, spec.usages, spec.signer_name)
-    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.moment())
+    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.unix_now())

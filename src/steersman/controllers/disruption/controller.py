@@ -27,7 +27,7 @@ from steersman.controllers.disruption.budgets import (
 )
 from steersman.controllers.disruption.scales import Scales
 from steersman.controllers.workloads.controller_ref import controller_of
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -125,7 +125,7 @@ class DisruptionController(Controller[Subject]):
     async def _sync(self, budget: PodDisruptionBudget) -> None:
         """Count the pods of a budget and update its status. Raises StatusError, Unreachable, TryLater."""
         about, key = reference(POD_DISRUPTION_BUDGETS, budget), key_of(budget)
-        counted, now = Counted(), times.moment()
+        counted, now = Counted(), times.unix_now()
         owned: dict[str, Pod] = {}
         size, has_unmanaged = 0, False
         async for pod in self._pods_of(budget):
@@ -168,7 +168,7 @@ class DisruptionController(Controller[Subject]):
         key = key_of(budget)
         found = self._selectors.get(key)
         if found is None:
-            found = await compiled(budget.spec.selector)
+            found = await compile_selector(budget.spec.selector)
             if (current := self._budgets.get(*key)) is not None and current.spec == budget.spec:
                 self._selectors[key] = found
         return found
@@ -224,4 +224,4 @@ def seconds_to_stay(pod: Pod) -> float | None:
     ):
         return None
     since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
-    return max(since + STALE_AFTER - times.moment(), 0.0)
+    return max(since + STALE_AFTER - times.unix_now(), 0.0)

@@ -32,18 +32,18 @@ from steersman.controllers.job.tracking import Tracker, ensured, failed_of
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     is_controlled_by,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
+from steersman.controllers.workloads.copies import mutable_copy
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition
@@ -120,11 +120,11 @@ class JobController(Controller[Key | OrphanPod]):
         former, job = owners_of_change(self._jobs, old, new)
         self._observe(pod, former)
         if job is not None and old is None:
-            self._pods_of_jobs.expected.created(key_of(job))
+            self._pods_of_jobs.expected.observe_creation(key_of(job))
         self._observe(pod, job)
         if controller_of(new) is None:
             self._let_go(new)
-        for candidate in candidates(self._jobs, may_own, old, new):
+        for candidate in possible_owners(self._jobs, may_own, old, new):
             self.queue.add_after(key_of(candidate), self._period)
 
     def _observe(self, pod: Pod, job: Job | None) -> None:
@@ -139,7 +139,7 @@ class JobController(Controller[Key | OrphanPod]):
             self._let_go(pod)
             return
         key = key_of(job)
-        self._pods_of_jobs.expected.deleted(key, pod.metadata.uid)
+        self._pods_of_jobs.expected.observe_deletion(key, pod.metadata.uid)
         if is_gone or not is_tracked(pod):
             self._tracker.gone(key, pod.metadata.uid)
         self.queue.add_after(key, self._period)
@@ -153,8 +153,8 @@ class JobController(Controller[Key | OrphanPod]):
             self._forget(key)
         elif finished(known):
             self._failures.pop(key, None)
-        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_behind(key, known):
-            await self._sync(key, changeable(known))
+        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_stale(key, known):
+            await self._sync(key, mutable_copy(known))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
         pod = self._pods.get(key.namespace, key.name)
@@ -177,7 +177,7 @@ class JobController(Controller[Key | OrphanPod]):
             return
         if job.status.uncounted_terminated_pods is None:
             job.status.uncounted_terminated_pods = UncountedTerminatedPods()
-        may_act = self._pods_of_jobs.expected.satisfied(key)
+        may_act = self._pods_of_jobs.expected.are_satisfied(key)
         pods = await self._claimed(job)
         state = State(job, pods, self._tracker.going(key), self._failures.get(key, Failures()))
         if not job.status.start_time and not is_suspended(job):
@@ -193,7 +193,7 @@ class JobController(Controller[Key | OrphanPod]):
             raise error
 
     async def _claimed(self, job: Job) -> list[Pod]:
-        selector = await compiled(job.spec.selector)
+        selector = await compile_selector(job.spec.selector)
         claims = Claims(
             self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
         )
@@ -260,7 +260,7 @@ class JobController(Controller[Key | OrphanPod]):
 
     async def _write(self, key: Key, state: State) -> None:
         state.job = await self.client.update_status(JOBS, state.job)
-        self._written.wrote(key, state.job)
+        self._written.record(key, state.job)
         self._failures[key] = state.failures
 
     def _tell_of_end(self, state: State) -> None:

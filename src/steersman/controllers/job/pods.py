@@ -31,10 +31,10 @@ from steersman.controllers.job.state import (
     is_tracked,
     only_replaces_failed,
 )
-from steersman.controllers.workloads.copies import changeable_template
+from steersman.controllers.workloads.copies import mutable_template_copy
 from steersman.controllers.workloads.expectations import Expectations
-from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
-from steersman.controllers.workloads.pod_ranking import by_loss
+from steersman.controllers.workloads.pod_control import PodControl, pod_from_template, run_all, slow_start
+from steersman.controllers.workloads.pod_ranking import in_deletion_order
 from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -89,12 +89,12 @@ class JobPods:
         self.expected.expect(key, creations=count)
 
         async def create(number: int) -> None:
-            pod = _indexed(state, template, indexes[number]) if indexes else pod_of(template, JOBS, job)
+            pod = _indexed(state, template, indexes[number]) if indexes else pod_from_template(template, JOBS, job)
             with ignoring(is_namespace_terminating):
                 await self._control.create(pod, job)
 
         succeeded, error = await slow_start(count, create)
-        self.expected.created(key, count - succeeded)
+        self.expected.observe_creation(key, count - succeeded)
         return len(state.active) + succeeded, error
 
     async def _delete(self, key: Key, state: State, pods: Sequence[Pod]) -> tuple[int, Exception | None]:
@@ -106,7 +106,7 @@ class JobPods:
                 await self.release(pod)
                 await self._control.delete(pod, state.job)
             except StatusError as error:
-                self.expected.deleted(key, pod.metadata.uid)
+                self.expected.observe_deletion(key, pod.metadata.uid)
                 if not is_not_found(error):
                     raise
 
@@ -129,7 +129,7 @@ class JobPods:
     async def _all(
         self, state: State, pods: Sequence[Pod], delete: Callable[[Pod], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
-        errors = await all_of([partial(delete, pod) for pod in pods])
+        errors = await run_all([partial(delete, pod) for pod in pods])
         state.ready -= sum(map(is_ready, pods))
         return len(pods) - len(errors), errors[0] if errors else None
 
@@ -153,16 +153,16 @@ def _wanted(state: State) -> int:
 def _surplus(state: State, count: int) -> list[Pod]:
     """Return at least `count` pods to delete, always including those with a duplicate or invalid index."""
     if not is_indexed(state.job):
-        return by_loss(state.active)[:count]
+        return in_deletion_order(state.active)[:count]
     of_index: dict[int | None, list[Pod]] = {}
     for pod in state.active:
         of_index.setdefault(state.valid_index(pod), []).append(pod)
     doomed, left = of_index.pop(None, []), []
     for index in sorted(each for each in of_index if each is not None):
-        *others, last = by_loss(of_index[index])
+        *others, last = in_deletion_order(of_index[index])
         doomed += others
         left.append(last)
-    return doomed + by_loss(left)[: max(count - len(doomed), 0)]
+    return doomed + in_deletion_order(left)[: max(count - len(doomed), 0)]
 
 
 def _without_waiting(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
@@ -178,7 +178,7 @@ def _wait(state: State, index: int, now: int) -> int:
 
 
 def _template(job: Job) -> PodTemplateSpec:
-    template = changeable_template(job.spec.template)
+    template = mutable_template_copy(job.spec.template)
     if FINALIZER not in template.metadata.finalizers:
         template.metadata.finalizers = [*template.metadata.finalizers, FINALIZER]
     if is_indexed(job):
@@ -202,7 +202,7 @@ def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
     name = job.metadata.name + part
     if len(name) > _MAX_PREFIX:
         name = name[: _MAX_PREFIX - len(part)] + part
-    pod = pod_of(template, JOBS, job, name)
+    pod = pod_from_template(template, JOBS, job, name)
     metadata = pod.metadata
     metadata.labels[INDEX] = metadata.annotations[INDEX] = str(index)
     if job.spec.backoff_limit_per_index is not None:

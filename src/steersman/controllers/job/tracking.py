@@ -27,7 +27,7 @@ from steersman.controllers.job.state import (
     is_indexed,
     is_tracked,
 )
-from steersman.controllers.workloads.pod_control import all_of
+from steersman.controllers.workloads.pod_control import run_all
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
 
@@ -95,7 +95,7 @@ class Tracker:
                     raise
             tracked.discard(uid)
 
-        return await all_of([partial(release, pod) for pod in pods])
+        return await run_all([partial(release, pod) for pod in pods])
 
 
 class _Chosen:

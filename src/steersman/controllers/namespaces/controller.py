@@ -97,7 +97,7 @@ class NamespaceController(Controller[str]):
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
-        rest.sort(key=lambda each: self._others.serve(each.resource))  # aggregated servers may be slow: they come last
+        rest.sort(key=lambda each: self._others.serves(each.resource))  # aggregated servers may be slow: they come last
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:

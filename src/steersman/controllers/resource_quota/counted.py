@@ -116,7 +116,9 @@ class _ClaimMeasure(Measure[ResourceClaim]):
         self._claims = claims
         self._extended: dict[str, str | None] = {}
         classes.on_change(self._class_changed)
-        claims.add_index(_BY_POD, lambda claim: [uid] if (uid := resource_claims.made_for(claim)[0]) else [])
+        claims.add_index(
+            _BY_POD, lambda claim: [uid] if (uid := resource_claims.owning_pod_and_order(claim)[0]) else []
+        )
 
     def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is not None:
@@ -137,8 +139,9 @@ class _ClaimMeasure(Measure[ResourceClaim]):
             return {}
         charged = resource_claims.is_charged(pod, claim)
         if charged is None:
-            _, mine = resource_claims.made_for(claim)
+            _, mine = resource_claims.owning_pod_and_order(claim)
             charged = all(
-                mine <= resource_claims.made_for(each)[1] for each in self._claims.indexed(_BY_POD, owner.uid)
+                mine <= resource_claims.owning_pod_and_order(each)[1]
+                for each in self._claims.indexed(_BY_POD, owner.uid)
             )
         return pod_usage(pod) if charged else {}

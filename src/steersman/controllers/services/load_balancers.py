@@ -19,7 +19,7 @@ from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.free_numbers import FreeNumbers
+from steersman.machinery.number_allocator import NumberAllocator
 from steersman.work.work_queue import TryLater
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
@@ -48,7 +48,7 @@ class Addresses:
 
     def __init__(self, network: IPv4Network | IPv6Network) -> None:
         self._network = network
-        self._free = FreeNumbers(first=1)
+        self._free = NumberAllocator(first=1)
         self._of: dict[str, int] = {}
 
     def take(self, owner: str) -> str:

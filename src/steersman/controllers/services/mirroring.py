@@ -123,7 +123,7 @@ class EndpointSliceMirroringController(Controller[Key]):
             for each in slices:
                 await self._delete(each)
             return
-        if self._unseen.get(key) or any(self._own.is_behind(key_of(each), each) for each in slices):
+        if self._unseen.get(key) or any(self._own.is_stale(key_of(each), each) for each in slices):
             return  # the change of a newer slice queues the key again
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
@@ -186,7 +186,7 @@ class EndpointSliceMirroringController(Controller[Key]):
                 if is_namespace_terminating(error):
                     return
                 raise TryLater(f"failed to create EndpointSlice for Endpoints {name}: {error}") from error
-            self._own.wrote(key_of(written), written)
+            self._own.record(key_of(written), written)
             if self._slices.get(*key_of(written)) is None:
                 self._unseen.setdefault(key, set()).add(written.metadata.name)
         for each in update:
@@ -195,7 +195,7 @@ class EndpointSliceMirroringController(Controller[Key]):
             except StatusError as error:
                 failed = f"failed to update {each.metadata.name} EndpointSlice for Endpoints {name}"
                 raise TryLater(f"{failed}: {error}") from error
-            self._own.wrote(key_of(written), written)
+            self._own.record(key_of(written), written)
 
     async def _delete(self, slice_: EndpointSlice) -> None:
         namespace, name = key_of(slice_)

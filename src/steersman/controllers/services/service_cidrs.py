@@ -89,7 +89,7 @@ class ServiceCIDRController(Controller[str]):
             await self._say(found, "False", "Terminating", _IN_USE)
             return
         deleted = times.parse(found.metadata.deletion_timestamp or "").timestamp()
-        wait = GRACE - (times.moment() - deleted)
+        wait = GRACE - (times.unix_now() - deleted)
         if wait > 0:
             self.queue.add_after(name, wait)
         elif FINALIZER in found.metadata.finalizers:

@@ -60,7 +60,7 @@ class BootstrapSigner(Controller[str]):
         if content is None:
             return None
         data = {name: text for name, text in info.data.items() if not name.startswith(_PREFIX)}
-        now = times.moment()
+        now = times.unix_now()
         for secret in self._secrets.list(NAMESPACE):
             token = signing_token(secret, now)
             if token is not None:

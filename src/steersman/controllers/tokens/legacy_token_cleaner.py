@@ -48,7 +48,7 @@ class LegacyTokenCleaner(Controller[str]):
         self.queue.add("")
 
     async def sync(self, key: str) -> None:
-        now = times.moment()
+        now = times.unix_now()
         if now >= await self._tracked_since() + self._period:
             mounted: dict[str, frozenset[str]] = {}
             for secret in self._secrets:

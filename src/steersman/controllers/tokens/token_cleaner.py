@@ -32,7 +32,7 @@ class TokenCleaner(Controller[Key]):
 
     async def sync(self, key: Key) -> None:
         secret = self._secrets.get(*key)
-        left = None if secret is None else seconds_left(secret.data, times.moment())
+        left = None if secret is None else seconds_left(secret.data, times.unix_now())
         if secret is None or left is None:
             return
         if left > 0:

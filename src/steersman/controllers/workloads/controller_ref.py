@@ -78,7 +78,7 @@ def owners_of_change(owners: Informer[O], old: Object | None, new: Object | None
     return former, resolve(owners, namespace, after)
 
 
-def candidates(
+def possible_owners(
     owners: Informer[O], may_select: Callable[[O, Mapping[str, str]], bool], old: Object | None, new: Object
 ) -> Iterator[O]:
     """Yield the owners that may adopt a changed object which has newly lost its controller or has new labels.

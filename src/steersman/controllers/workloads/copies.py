@@ -13,7 +13,7 @@ from steersman.machinery.codec.serializer import deep_copy
 O = TypeVar("O")  # noqa: E741
 
 
-def changeable(obj: O) -> O:
+def mutable_copy(obj: O) -> O:
     """Return a copy with its own labels, annotations and status, and a spec whose members may be replaced.
 
     The values of the spec's members are shared with `obj`: replace them, do not change them.
@@ -25,7 +25,7 @@ def changeable(obj: O) -> O:
     return changed
 
 
-def changeable_template(template: PodTemplateSpec) -> PodTemplateSpec:
+def mutable_template_copy(template: PodTemplateSpec) -> PodTemplateSpec:
     """Return a copy of a pod template with its own labels and annotations, and a spec whose members may be replaced."""
     return msgspec.structs.replace(
         template, metadata=_own(template.metadata), spec=msgspec.structs.replace(template.spec)

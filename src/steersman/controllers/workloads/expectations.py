@@ -32,7 +32,7 @@ class Expectations(Generic[K]):
     def __init__(self) -> None:
         self._expected: dict[K, _Expected] = {}
 
-    def satisfied(self, key: K) -> bool:
+    def are_satisfied(self, key: K) -> bool:
         """Return True if all expected changes were observed, or the expectations have expired."""
         found = self._expected.get(key)
         if found is None or (found.creations <= 0 and not found.deletions):
@@ -43,7 +43,7 @@ class Expectations(Generic[K]):
         """Replace the expectations of a key."""
         self._expected[key] = _Expected(asyncio.get_running_loop().time(), creations, set(deletions))
 
-    def raise_by(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
+    def add(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Add to the expectations of a key."""
         found = self._expected.get(key)
         if found is None:
@@ -52,13 +52,13 @@ class Expectations(Generic[K]):
             found.creations += creations
             found.deletions.update(deletions)
 
-    def created(self, key: K, count: int = 1) -> None:
+    def observe_creation(self, key: K, count: int = 1) -> None:
         """Count creations that were observed, or that failed."""
         found = self._expected.get(key)
         if found is not None:
             found.creations -= count
 
-    def deleted(self, key: K, which: str) -> None:
+    def observe_deletion(self, key: K, which: str) -> None:
         """Count a deletion that was observed, or that failed; `which` is a uid or name."""
         found = self._expected.get(key)
         if found is not None:

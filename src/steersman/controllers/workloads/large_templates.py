@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def on_template(template: PodTemplateSpec, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def offload_if_large(template: PodTemplateSpec, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Return the result of `work(*args, **kwargs)`, in a worker thread if `template`, its largest argument, is large.
 
     Raises what `work` raises.

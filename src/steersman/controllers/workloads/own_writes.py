@@ -16,11 +16,11 @@ class OwnWrites(Generic[K]):
     def __init__(self) -> None:
         self._written: dict[K, tuple[str, int]] = {}
 
-    def wrote(self, key: K, obj: Object) -> None:
+    def record(self, key: K, obj: Object) -> None:
         """Record the object that the server returned for a write."""
         self._written[key] = obj.metadata.uid, int(obj.metadata.resource_version)
 
-    def is_behind(self, key: K, known: Object) -> bool:
+    def is_stale(self, key: K, known: Object) -> bool:
         """Return True if `known` is older than the last write of its key.
 
         The informer will report the newer version, so that the caller need not retry.

@@ -26,7 +26,9 @@ _MAX_NAME: Final = 253
 _REFUSED: Final = (StatusError, Unreachable, TryLater)
 
 
-def pod_of(template: PodTemplateSpec, resource: APIResource[Any], owner: Object, generate_name: str = "") -> Pod:
+def pod_from_template(
+    template: PodTemplateSpec, resource: APIResource[Any], owner: Object, generate_name: str = ""
+) -> Pod:
     """Return the pod of a template, controlled by `owner`, an object of `resource`. It shares the template's spec."""
     metadata = template.metadata
     name = owner.metadata.name
@@ -59,9 +61,9 @@ class PodControl:
             made = await self._client.create(PODS, pod)
         except StatusError as error:
             if not is_namespace_terminating(error):
-                self.tell(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+                self.record_event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        self.tell(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
+        self.record_event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
         return made
 
     async def delete(self, pod: Pod, owner: Object) -> None:
@@ -71,11 +73,11 @@ class PodControl:
             await self._client.delete(PODS, name, pod.metadata.namespace)
         except StatusError as error:
             if not is_not_found(error):
-                self.tell(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+                self.record_event(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
             raise
-        self.tell(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+        self.record_event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
-    def tell(self, owner: Object, type_: str, reason: str, message: str) -> None:
+    def record_event(self, owner: Object, type_: str, reason: str, message: str) -> None:
         """Record an event about an owner."""
         self._recorder.event(reference(self._resource, owner), type_, reason, message)
 
@@ -89,7 +91,7 @@ async def slow_start(
     """
     done, size, succeeded = 0, min(count, first), 0
     while size > 0:
-        errors = await _all_of((partial(act, index) for index in range(done, done + size)), size)
+        errors = await _run_all((partial(act, index) for index in range(done, done + size)), size)
         succeeded += size - len(errors)
         if errors:
             return succeeded, errors[0]
@@ -98,12 +100,12 @@ async def slow_start(
     return succeeded, None
 
 
-async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
+async def run_all(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
     """Call all `acts`, up to 16 at the same time, and return their errors (StatusError, Unreachable, TryLater)."""
-    return await _all_of(iter(acts), len(acts))
+    return await _run_all(iter(acts), len(acts))
 
 
-async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
+async def _run_all(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
     """Call the `count` acts of an iterator, up to 16 at the same time, and return their errors."""
     errors: list[Exception] = []
     time_slice = TimeSlice()

@@ -34,12 +34,12 @@ def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now:
     return [pod for _, pod in ranked[:count]]
 
 
-def by_loss(pods: Iterable[Pod]) -> list[Pod]:
+def in_deletion_order(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods in the order of deletion without regard to related pods and deletion cost (ActivePods)."""
-    return sorted(pods, key=_loss)
+    return sorted(pods, key=_deletion_key)
 
 
-def _loss(pod: Pod) -> tuple[Any, ...]:
+def _deletion_key(pod: Pod) -> tuple[Any, ...]:
     ready = is_ready(pod)
     restarts, sidecar_restarts = _restarts(pod)
     return (
@@ -66,7 +66,7 @@ def _rank(pod: Pod, on_node: int, now: int) -> tuple[Any, ...]:
         deletion_cost(pod),
         -on_node,
         _age_rank(_ready_time(pod), now) if ready else 0,
-        _Rest(pod, now, ready=ready),
+        _TieBreak(pod, now, ready=ready),
     )
 
 
@@ -79,7 +79,7 @@ def deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-class _Rest:
+class _TieBreak:
     """Last part of a pod's rank, which decides between pods that are equal otherwise."""
 
     __slots__ = ("_born", "_now", "_pod", "_ready_time", "_uid")
@@ -91,7 +91,7 @@ class _Rest:
         self._ready_time = _ready_time(pod) if ready else None
         self._born = pod.metadata.creation_timestamp
 
-    def __lt__(self, other: _Rest) -> bool:
+    def __lt__(self, other: _TieBreak) -> bool:
         if self._ready_time != other._ready_time:
             return self._uid < other._uid
         mine, others = _restarts(self._pod), _restarts(other._pod)

@@ -19,7 +19,7 @@ REVISION_HASH: Final = "controller-revision-hash"
 """Label of a pod with the hash of its revision."""
 
 
-def data_of(template: PodTemplateSpec) -> bytes:
+def revision_data(template: PodTemplateSpec) -> bytes:
     """Return the data of a template's revision: a strategic merge patch of the workload object."""
     return encode_sorted({"spec": {"template": {**to_plain(template), "$patch": "replace"}}})
 
@@ -38,29 +38,29 @@ def new_revision(
     return ControllerRevision(metadata=metadata, data=msgspec.Raw(data), revision=number)
 
 
-def template_of(revision: ControllerRevision) -> PodTemplateSpec:
+def revision_template(revision: ControllerRevision) -> PodTemplateSpec:
     """Return the pod template in a revision. Raises msgspec.ValidationError."""
-    template = dict(decode_plain(raw(revision))["spec"]["template"])
+    template = dict(decode_plain(raw_data(revision))["spec"]["template"])
     template.pop("$patch", None)
     return from_plain(PodTemplateSpec, template)
 
 
-def raw(revision: ControllerRevision) -> bytes:
+def raw_data(revision: ControllerRevision) -> bytes:
     """Return the data of a revision, empty if it has none."""
     return b"" if revision.data is None else bytes(revision.data)
 
 
-def holds(revision: ControllerRevision, data: bytes) -> bool:
+def has_data(revision: ControllerRevision, data: bytes) -> bool:
     """Return True if a revision's data equals `data`, as bytes or as decoded JSON."""
-    return raw(revision) == data or decode_plain(raw(revision) or b"null") == decode_plain(data)
+    return raw_data(revision) == data or decode_plain(raw_data(revision) or b"null") == decode_plain(data)
 
 
-def revisions_of(
+def equal_revisions(
     template: PodTemplateSpec, revisions: Sequence[ControllerRevision]
 ) -> tuple[bytes, list[ControllerRevision]]:
     """Return the data of a template, and the revisions with equal data."""
-    data = data_of(template)
-    return data, [each for each in revisions if holds(each, data)]
+    data = revision_data(template)
+    return data, [each for each in revisions if has_data(each, data)]
 
 
 def revision_hash(data: bytes, collision_count: int) -> str:
@@ -71,6 +71,6 @@ def revision_hash(data: bytes, collision_count: int) -> str:
     return safe_encode(str(value))
 
 
-def in_order(revision: ControllerRevision) -> tuple[int, str, str]:
+def revision_sort_key(revision: ControllerRevision) -> tuple[int, str, str]:
     """Return the sort key of a revision; the oldest sorts first."""
     return revision.revision, revision.metadata.creation_timestamp or "", revision.metadata.name

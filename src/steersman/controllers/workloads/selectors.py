@@ -25,7 +25,7 @@ def _size(selector: LabelSelector) -> int:
     return len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
 
 
-async def compiled(selector: LabelSelector | None) -> Selector:
+async def compile_selector(selector: LabelSelector | None) -> Selector:
     """Return the compiled selector; None selects nothing. Raises SelectorError."""
     if selector is None or _size(selector) < _LARGE:
         return from_label_selector(selector)

@@ -30,7 +30,7 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None = None)
     return safe_encode(str(value))
 
 
-def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+def is_same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     """Return True if two templates are equal; quantities are compared by value (apiequality.Semantic)."""
     if one == other:
         return True

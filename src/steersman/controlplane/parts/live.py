@@ -119,7 +119,7 @@ class CustomResources(Part):
         definitions = self.definitions = Definitions(
             stores.store(*key), stores.objects(*key), self.live, announcing, self.resources.services, metrics
         )
-        server.behind = definitions.behind
+        server.behind = definitions.wait_for
         ending.push_async_callback(announcing.stop)
         ending.push_async_callback(definitions.stop)
         announcing.start()

@@ -22,7 +22,7 @@ from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
 from steersman.endpoints.filters.arrival import Arrival
 from steersman.net.limits import Limits
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
@@ -138,10 +138,10 @@ class OpenAPI(Part):
     """The OpenAPI documents, created on first use; `Paths` serves them."""
 
     generic: GenericServer
-    paths: OpenAPIOnFirstUse = offered()
+    paths: LazyOpenAPIService = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        self.paths = OpenAPIOnFirstUse(self.generic.server)
+        self.paths = LazyOpenAPIService(self.generic.server)
 
 
 class RequestsEnd(Part):

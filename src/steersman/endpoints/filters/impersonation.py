@@ -16,7 +16,7 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, long_error_response
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request
-from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.go.urls import unescape_path
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
     extra: dict[str, tuple[str, ...]] = {}
     for name in named:
         if name.startswith(_EXTRA):
-            key = path_unescaped(name.removeprefix(_EXTRA))
+            key = unescape_path(name.removeprefix(_EXTRA))
             extra[key] = (*extra.get(key, ()), *values[name])
     user = UserInfo(_first(headers, _USER), _first(headers, _UID), tuple(headers.get_all(_GROUP)), extra)
     if user.name:

@@ -21,7 +21,7 @@ from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.errors.status import internal, plain_internal, service_unavailable
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
-from steersman.machinery.large_work.large_requests import check_room
+from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted
@@ -392,7 +392,7 @@ async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes
         raise plain_internal(str(error)) from None
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    check_room(current())
+    check_backlog(current())
     text = await offload_if(True, _text, data, encoding)
     del data
     page = _Pieces()

@@ -1,4 +1,4 @@
-"""The cluster's namespaces, and what may be made in them (upstream's NamespaceLifecycle on an informer)."""
+"""The cluster's namespaces, and admission of writes in them (upstream's NamespaceLifecycle on an informer)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from steersman.machinery.validation.formats import is_path_segment_name
 
 
 class ClusterNamespaces:
-    """The namespaces by their names, from `start` to `stop`."""
+    """The namespaces by name, between `start` and `stop`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._informer = Informer(cluster.client, NAMESPACES, transform=_without_texts)
 
     async def start(self) -> None:
-        """Return once all are known. Raises StatusError."""
+        """Return once all namespaces are known. Raises StatusError."""
         await self._cluster.follow(self._informer)
 
     async def stop(self) -> None:
-        """Follow the namespaces no more."""
+        """Stop following the namespaces."""
         await self._informer.stop()
 
     def find(self, name: str) -> NamespaceState | None:
-        """Return a namespace, None for one of which nothing was told yet."""
+        """Return a namespace, None if the informer has not seen it."""
         found = self._informer.get("", name)
         return None if found is None else NamespaceState(found.status.phase)
 
     async def look_up(self, name: str) -> NamespaceState | None:
-        """Return a namespace that may have been made a moment ago, None if the cluster has none.
+        """Return a namespace that may have been created just now, None if the cluster has none.
 
-        Raises StatusError without an answer of the cluster.
+        Raises StatusError if the cluster does not answer.
         """
         if is_path_segment_name(name):
             return None
@@ -49,7 +49,9 @@ def _without_texts(namespace: Namespace) -> None:
 
 
 class ClusterNamespaceLifecycle(NamespaceLifecycle):
-    """NamespaceLifecycle on the cluster's namespaces, which are asked for if they are not known."""
+    """NamespaceLifecycle on the cluster's namespaces; a namespace unknown to the informer is requested from the
+    cluster.
+    """
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
         super().__init__(namespaces.find)

@@ -1,6 +1,7 @@
-"""A server behind a Kubernetes: that one says who users are, what they may do, and which namespaces there are.
+"""The environment of a server behind a Kubernetes cluster, which authenticates and authorizes users and has the
+namespaces.
 
-The bounds are those of k8s.io/apiserver's DelegatingAuthenticationOptions and DelegatingAuthorizationOptions.
+Cache lifetimes are those of k8s.io/apiserver's DelegatingAuthenticationOptions and DelegatingAuthorizationOptions.
 """
 
 from __future__ import annotations
@@ -42,20 +43,23 @@ _ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 
 
 class _NoRules:
-    """The cluster knows; it is asked there."""
+    """The rule resolver of a server without rules, as the cluster has them."""
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """See RuleResolver."""
+        """Return no rules, marked as incomplete; see RuleResolver."""
         return ResolvedRules(incomplete=True)
 
 
 class Aggregated:
-    """See Surroundings; `start` comes first. `close` ends the connections to the cluster."""
+    """The environment of an aggregated server; call `start` first. See ServerEnvironment."""
 
     resources: Final[tuple[Resource[Any, Services], ...]] = ()
 
     def __init__(self, cluster: Cluster, bundle: Path, own: bytes, issued: IssuedTokens) -> None:
-        """See ClusterTrust of `bundle` and `own`; `issued` are the tokens of the server's own requests."""
+        """Create the environment.
+
+        For `bundle` and `own` see ClusterTrust; `issued` are the tokens of the server's own requests.
+        """
         self._cluster = cluster
         self._namespaces = ClusterNamespaces(cluster)
         self.trust = ClusterTrust(cluster, bundle, own)
@@ -78,7 +82,7 @@ class Aggregated:
         self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer())
 
     async def start(self) -> None:
-        """Returns once all is known that requests are judged by. Raises ClusterError, OSError."""
+        """Return once the trust configuration and the namespaces are known. Raises ClusterError, OSError."""
         try:
             await self.trust.start()
         except StatusError as error:
@@ -96,17 +100,17 @@ class Aggregated:
             ) from None
 
     def lifecycle(self, stores: Stores) -> ClusterNamespaceLifecycle:
-        """See Surroundings."""
+        """Return the admission plugin; see ServerEnvironment."""
         return ClusterNamespaceLifecycle(self._namespaces)
 
     def install(self, server: Server, stores: Stores) -> None:
-        """See Surroundings."""
+        """Refresh TLS when the trusted authorities change; see ServerEnvironment."""
         tls = server.config.tls
         if tls is not None:
             self.trust.changed = lambda: tls.refresh(now=True)
 
     async def stop(self) -> None:
-        """See Surroundings."""
+        """Stop following the cluster and close the connections; see ServerEnvironment."""
         await self.trust.stop()
         await self._namespaces.stop()
         await self._cluster.aclose()

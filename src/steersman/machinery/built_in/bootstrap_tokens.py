@@ -32,7 +32,7 @@ def parse_token(token: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
-def text_of(data: Mapping[str, bytes], key: str) -> str:
+def value_text(data: Mapping[str, bytes], key: str) -> str:
     """Return a value of a secret's data, "" if it does not exist."""
     return data.get(key, b"").decode("utf-8", "surrogateescape")
 
@@ -42,7 +42,7 @@ def seconds_left(data: Mapping[str, bytes], now: float) -> float | None:
 
     Returns 0 if it has expired or its expiration is malformed, and None if it never expires.
     """
-    expiration = text_of(data, EXPIRATION)
+    expiration = value_text(data, EXPIRATION)
     if not expiration:
         return None
     try:
@@ -56,9 +56,9 @@ def has_expired(data: Mapping[str, bytes], now: float) -> bool:
     return seconds_left(data, now) == 0
 
 
-def groups_of(data: Mapping[str, bytes]) -> tuple[str, ...] | None:
+def parse_groups(data: Mapping[str, bytes]) -> tuple[str, ...] | None:
     """Return the sorted groups of the token's user; None if the secret names a group that is not allowed."""
-    extra = text_of(data, GROUPS)
+    extra = value_text(data, GROUPS)
     names = extra.split(",") if extra else []
     if not all(_GROUP.fullmatch(each) for each in names):
         return None

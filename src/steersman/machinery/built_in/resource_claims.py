@@ -13,7 +13,7 @@ DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of claims with allocated devices."""
 
 
-class ClaimNotMade(Exception):
+class ClaimNotCreated(Exception):
     """The error for a claim that will be created from a template and does not exist yet."""
 
 
@@ -26,10 +26,10 @@ def name_of(pod: Pod, given: PodResourceClaim) -> str | None:
     for each in pod.status.resource_claim_statuses:
         if each.name == given.name:
             return each.resource_claim_name
-    raise ClaimNotMade(f'pod "{pod.metadata.namespace}/{pod.metadata.name}": ResourceClaim not created yet')
+    raise ClaimNotCreated(f'pod "{pod.metadata.namespace}/{pod.metadata.name}": ResourceClaim not created yet')
 
 
-def is_of_template(given: PodResourceClaim) -> bool:
+def is_generated(given: PodResourceClaim) -> bool:
     """Return True if the claim of an entry is created for the pod alone, which must own it."""
     return given.resource_claim_name is None
 
@@ -39,7 +39,7 @@ def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(each.controller and each.uid == pod.metadata.uid for each in claim.metadata.owner_references)
 
 
-def why_foreign(claim: ResourceClaim, pod: Pod) -> str:
+def foreign_claim_message(claim: ResourceClaim, pod: Pod) -> str:
     """Return the message about a claim that was created for another pod."""
     mine, of_pod = claim.metadata, pod.metadata
     whose = f"{of_pod.namespace}/{of_pod.name}"

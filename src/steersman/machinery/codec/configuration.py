@@ -49,7 +49,7 @@ class MissingKindError(DecodeError):
     """The error for a document without a kind or apiVersion, or of an unknown kind."""
 
 
-def media_of(data: bytes) -> Media:
+def detect_media(data: bytes) -> Media:
     """Return "json" if the document starts with a brace, otherwise "yaml"."""
     return "json" if data.lstrip().startswith(b"{") else "yaml"
 
@@ -67,7 +67,7 @@ def read_document(data: bytes, kinds: Kinds[T], *, strict: bool = True, default:
 
 
 def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) -> T:
-    media = media_of(data)
+    media = detect_media(data)
     given = peek_type_meta(data, media)
     api_version, kind = given[0] or default[0], given[1] or default[1]
     shown = data.decode("utf-8", "replace")

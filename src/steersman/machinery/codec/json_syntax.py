@@ -168,7 +168,7 @@ def _shown(char: str) -> str:
     return f"'{quote(char)[1:-1]}'"
 
 
-def words_of(error: msgspec.MsgspecError) -> str:
+def error_message(error: msgspec.MsgspecError) -> str:
     """Return the message for an error of msgspec: the message of the value that was refused, never msgspec's own."""
     cause = error.__cause__
     if isinstance(cause, ValueError) and not isinstance(cause, msgspec.MsgspecError):

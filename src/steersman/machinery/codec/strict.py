@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from steersman.machinery.codec.derived_types import type_of
 from steersman.machinery.codec.go_types import STRING, GoType, members_of, struct
-from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, error_message, syntax_error
 from steersman.machinery.codec.json_tree import (
     JSONSyntaxError,
     Members,
@@ -266,7 +266,7 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
     try:
         return Decoded(decoder(cls).decode(encode_in_order(plain)), read.warnings)
     except msgspec.MsgspecError as error:
-        raise DecodeError(words_of(error)) from None
+        raise DecodeError(error_message(error)) from None
 
 
 _ANY = GoType("any", "interface {}")

@@ -13,7 +13,7 @@ import msgspec
 
 from steersman.machinery.codec.derived_types import type_of
 from steersman.machinery.codec.go_types import GoType, members_of
-from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, words_of
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, error_message
 from steersman.machinery.codec.json_tree import parse_tree
 from steersman.machinery.codec.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
@@ -58,7 +58,7 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
     try:
         obj = decoder(cls).decode(encode_in_order(conversion.value(type_of(cls), data)))
     except msgspec.MsgspecError as error:
-        raise DecodeError(words_of(error)) from None
+        raise DecodeError(error_message(error)) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 

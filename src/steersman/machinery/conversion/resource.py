@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.resource import v1, v1alpha3, v1beta1, v1beta2
-from steersman.machinery.conversion.alike import Convert, alike, both_ways
 from steersman.machinery.conversion.conversion import Conversion
+from steersman.machinery.conversion.derived import Convert, derive_both_ways, derive_conversion
 
 _EXACTLY: Final = v1.ExactDeviceRequest.__struct_fields__
 _BASIC: Final = v1beta1.BasicDevice.__struct_fields__
@@ -22,7 +22,7 @@ _SLICE_SPEC: Final = v1.ResourceSliceSpec.__struct_fields__
 
 @cache
 def _between(source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Convert:
-    return alike(source, target)
+    return derive_conversion(source, target)
 
 
 def _each(values: Any, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Any:
@@ -130,13 +130,13 @@ SPECIAL: Final = (
 """Conversions of types whose members differ."""
 
 CONVERSIONS: Final = (
-    *both_ways(v1beta1.DeviceClass, v1.DeviceClass),
-    *both_ways(v1beta1.ResourceClaim, v1.ResourceClaim, SPECIAL),
-    *both_ways(v1beta1.ResourceClaimTemplate, v1.ResourceClaimTemplate, SPECIAL),
-    *both_ways(v1beta1.ResourceSlice, v1.ResourceSlice, SPECIAL),
-    *both_ways(v1beta2.DeviceClass, v1.DeviceClass),
-    *both_ways(v1beta2.ResourceClaim, v1.ResourceClaim),
-    *both_ways(v1beta2.ResourceClaimTemplate, v1.ResourceClaimTemplate),
-    *both_ways(v1beta2.ResourceSlice, v1.ResourceSlice),
-    *both_ways(v1beta2.DeviceTaintRule, v1alpha3.DeviceTaintRule),
+    *derive_both_ways(v1beta1.DeviceClass, v1.DeviceClass),
+    *derive_both_ways(v1beta1.ResourceClaim, v1.ResourceClaim, SPECIAL),
+    *derive_both_ways(v1beta1.ResourceClaimTemplate, v1.ResourceClaimTemplate, SPECIAL),
+    *derive_both_ways(v1beta1.ResourceSlice, v1.ResourceSlice, SPECIAL),
+    *derive_both_ways(v1beta2.DeviceClass, v1.DeviceClass),
+    *derive_both_ways(v1beta2.ResourceClaim, v1.ResourceClaim),
+    *derive_both_ways(v1beta2.ResourceClaimTemplate, v1.ResourceClaimTemplate),
+    *derive_both_ways(v1beta2.ResourceSlice, v1.ResourceSlice),
+    *derive_both_ways(v1beta2.DeviceTaintRule, v1alpha3.DeviceTaintRule),
 )

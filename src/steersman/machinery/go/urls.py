@@ -204,7 +204,7 @@ def _escape_user(text: str) -> str:
     return quote(unquote_to_bytes(text), safe="$&+,;=")
 
 
-def path_unescaped(text: str) -> str:
+def unescape_path(text: str) -> str:
     """Return `text` percent-decoded (Go's url.PathUnescape), or unchanged if it has a malformed escape."""
     return text if has_bad_escape(text) else unescape(text)
 
@@ -217,7 +217,7 @@ def has_bad_escape(text: str) -> bool:
     return raw.translate(_HEX_DIGITS).count(b"%hh") != raw.count(b"%")
 
 
-def unescaped_parts(text: str) -> list[tuple[str, str]]:
+def parse_escaped_query(text: str) -> list[tuple[str, str]]:
     """Return the pairs of key and value of a query, percent-decoded in one call.
 
     Every escape in `text` must be well-formed. The separators are replaced by random bytes while the query is decoded,
@@ -242,7 +242,7 @@ def unescape(text: str) -> str:
     return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")
 
 
-def shown_url(text: str) -> str:
+def redacted_url(text: str) -> str:
     """Return a URL as it may be logged: without query and fragment, and with `***` for a password.
 
     Query and fragment may hold keys and tokens. Text that is not a URL is treated in the same way.

@@ -90,7 +90,7 @@ def _date(value: Any) -> str | None:
     if value in ("", "null"):
         return NO_TIME
     try:
-        return times.age(times.canonical_time(value), times.moment())
+        return times.age(times.canonical_time(value), times.unix_now())
     except times.TimeError:
         return INVALID
 

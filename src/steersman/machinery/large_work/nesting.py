@@ -42,10 +42,10 @@ def is_too_deep(data: bytes) -> bool:
 
 def depth_of(data: bytes) -> int:
     """Return the largest number of arrays and objects that are open at once in JSON text."""
-    return measured(data).depth
+    return measure(data).depth
 
 
-class Measures(NamedTuple):
+class JSONCounts(NamedTuple):
     """Counts of JSON text, outside of its strings."""
 
     objects: int
@@ -54,7 +54,7 @@ class Measures(NamedTuple):
     depth: int
 
 
-def measured(data: bytes) -> Measures:
+def measure(data: bytes) -> JSONCounts:
     """Count brackets, commas and nesting of JSON text, in pieces.
 
     One call over all of a large text would hold the interpreter for too long.
@@ -71,10 +71,10 @@ def measured(data: bytes) -> Measures:
         commas += text.count(b",")
         levels = list(accumulate(array("b", text.translate(_STEPS, _OTHER)), initial=level))
         level, depth = levels[-1], max(depth, max(levels))
-    return Measures(objects, commas, depth)
+    return JSONCounts(objects, commas, depth)
 
 
-def make_room() -> None:
+def raise_recursion_limit() -> None:
     """Raise the recursion limit of this process, so that functions may recurse for each level of a document."""
     if sys.getrecursionlimit() < _FRAMES:
         sys.setrecursionlimit(_FRAMES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.machinery.errors.status import StatusError, request_entity_too_large
-from steersman.machinery.large_work.nesting import MAX_DEPTH, measured
+from steersman.machinery.large_work.nesting import MAX_DEPTH, measure
 
 MAX_OBJECTS: Final = 1 << 15
 """The most objects and lists in one body. The largest CustomResourceDefinitions have some 10,000."""
@@ -63,7 +63,7 @@ def check_count(data: bytes) -> None:
     if len(data) <= MAX_OBJECTS:
         return
     if data.count(b"{") + data.count(b"[") > MAX_OBJECTS or data.count(b",") > MAX_VALUES:
-        found = measured(data)
+        found = measure(data)
         if found.depth > MAX_DEPTH:
             return
         if found.objects > MAX_OBJECTS:

@@ -9,7 +9,7 @@ from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_
 from steersman.machinery.managed_fields.comparison import same
 from steersman.machinery.managed_fields.field_set import FieldSet, fields_at
 from steersman.machinery.managed_fields.internal_views import VIEWS
-from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
+from steersman.machinery.managed_fields.managers import RESET_MANAGERS, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
 from steersman.machinery.managed_fields.plain import (
     differing_dicts,
@@ -28,7 +28,7 @@ from steersman.machinery.managed_fields.versions import Version, VersionConverte
 
 __all__ = [
     "DEDUCED",
-    "FORGET_ALL",
+    "RESET_MANAGERS",
     "VIEWS",
     "Applied",
     "Applier",

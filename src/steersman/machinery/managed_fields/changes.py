@@ -18,7 +18,7 @@ from steersman.work.bounded_cache import BoundedCache
 from .comparison import Comparison
 from .field_set import FieldSet
 from .managers import MAX_UPDATE_MANAGERS, ManagerKey, in_order_of_entries, key_of_entry
-from .remembered import remembered
+from .result_cache import result_cache
 
 
 class Before(NamedTuple):
@@ -97,7 +97,7 @@ class Changes:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = remembered()
+        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = result_cache()
 
     def after(
         self, found: Before | None, entries: Sequence[ManagedFieldsEntry], time: str

@@ -42,7 +42,7 @@ NEVER_OWNED: Final[FieldSet] = {
 }
 """The fields of an object's identity and those that the server sets (upstream's stripMetaManager)."""
 
-FORGET_ALL: Final = [ManagedFieldsEntry()]
+RESET_MANAGERS: Final = [ManagedFieldsEntry()]
 """The list by which a client resets managedFields. An empty list means the same and is replaced by this one."""
 
 MAX_UPDATE_MANAGERS: Final = 10

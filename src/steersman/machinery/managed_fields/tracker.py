@@ -25,7 +25,7 @@ from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
 from .managers import (
     FIELDS_V1,
-    FORGET_ALL,
+    RESET_MANAGERS,
     UNKNOWN,
     UPDATE,
     Managed,
@@ -41,7 +41,7 @@ from .managers import (
 from .outline import Outline, Outlines, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
-from .remembered import remembered
+from .result_cache import result_cache
 from .schema import Schema
 from .typed_error import TypedError
 
@@ -122,7 +122,7 @@ class FieldManager:
     """The comparison of two values of the kind's objects."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
-        init=False, default_factory=remembered, compare=False
+        init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
     _changes: Changes = field(init=False, default_factory=Changes, compare=False)
@@ -181,7 +181,7 @@ class FieldManager:
         sent = [] if self.subresource else managed_fields_of(new)
         entries = sent or managed_fields_of(old)
         if not is_create:
-            if not entries or sent == FORGET_ALL:
+            if not entries or sent == RESET_MANAGERS:
                 return []
             new = new if self.view is None else self.view(new)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
@@ -210,7 +210,7 @@ class FieldManager:
 
         The second value is True if the managers are those that were sent, or none were sent.
         """
-        if sent == FORGET_ALL:
+        if sent == RESET_MANAGERS:
             return {}, False
         try:
             managers = decode_managers(sent)

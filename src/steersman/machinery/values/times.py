@@ -57,7 +57,7 @@ _second: tuple[int, str] = (-1, "")
 """The last second that was formatted, and its text: many objects are written in the same second."""
 
 
-def moment() -> float:
+def unix_now() -> float:
     """Return the present in seconds since 1970, including any shift by `advance`."""
     return time.time() + _advanced
 
@@ -70,7 +70,7 @@ def monotonic() -> float:
 _SINCE: Final = time.time() - time.monotonic()
 
 
-def steady_moment() -> float:
+def steady_unix_now() -> float:
     """Return the present in seconds since 1970, without jumps of the system's clock since the process started."""
     return _SINCE + monotonic()
 
@@ -86,7 +86,7 @@ _advanced = 0.0
 
 def now_micro() -> str:
     """Return the present as a MicroTime."""
-    return format_micro_time(datetime.fromtimestamp(moment(), UTC))
+    return format_micro_time(datetime.fromtimestamp(unix_now(), UTC))
 
 
 def format_time(moment: datetime) -> str:
@@ -138,7 +138,7 @@ def is_date(text: str) -> bool:
 
 def today() -> str:
     """Return the present date in UTC, such as 2006-01-02."""
-    return day(moment())
+    return day(unix_now())
 
 
 def day(seconds: float) -> str:

@@ -45,7 +45,7 @@ def _netexec(pod: Pod, port: int, request: Request) -> Response | None:
     """Return the response of a page that only reports something; None for any other page."""
     match request.path:
         case "/":
-            return text(200, f"NOW: {datetime.fromtimestamp(times.moment(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
+            return text(200, f"NOW: {datetime.fromtimestamp(times.unix_now(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
         case "/clientip":
             return text(200, f"{request.peer.host}:{request.peer.port}")
         case "/serverport":

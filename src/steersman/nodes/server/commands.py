@@ -125,7 +125,7 @@ async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
     container, status = asked.container, asked.status
     if not (container.stdin and wanted.stdin) or status is None:
         try:
-            found = follow(asked, LogOptions(follow=True, since=times.moment()))
+            found = follow(asked, LogOptions(follow=True, since=times.unix_now()))
         except NoLogs:
             return Finished()
         async with aclosing(found) as lines:
@@ -138,7 +138,7 @@ async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
     except _NotFound:
         await _until_ended(asked, status.container_id)
         return Finished()
-    asked.kubelet.containers.end(asked.pod, status, code, times.moment())
+    asked.kubelet.containers.end(asked.pod, status, code, times.unix_now())
     return Finished()
 
 
@@ -239,7 +239,7 @@ class _Command:
                 status = self._asked.status
                 if status is not None:
                     kubelet = self._asked.kubelet
-                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.moment())
+                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.unix_now())
         return None
 
 

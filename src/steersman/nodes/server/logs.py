@@ -137,7 +137,7 @@ def _run(state: ContainerState, container_id: str) -> Run:
 async def container_logs(asked: Asked) -> Response:
     """Return the log of a container; with the option `follow`, the response goes on."""
     try:
-        options = LogOptions.of(asked.query, times.moment())
+        options = LogOptions.of(asked.query, times.unix_now())
     except (ValueError, times.TimeError):
         return text(400, '{"message": "Unable to decode query."}')
     try:
@@ -177,7 +177,7 @@ def _nano_time(at: float) -> str:
 
 async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator[Printed, None]:
     """Yield the requested lines: those up to now, then new ones if the log is followed."""
-    now = times.moment()
+    now = times.unix_now()
     lines = _lines(await _all_printed(asked, run, now))
     share = asked.kubelet.containers.shares.of(asked.pod.metadata.namespace)
     slices = Slices(share)
@@ -268,7 +268,7 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
             return False
         if asked.kubelet.pods.get(asked.pod.metadata.namespace, asked.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.moment()
+        left = _LOOKS_EVERY if until is None else until - times.unix_now()
         if left <= 0:
             return True
         await asyncio.sleep(min(left, _LOOKS_EVERY))

@@ -96,11 +96,11 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
 
 
 def _of_node(kubelet: Kubelet) -> Total:
-    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.moment())
+    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.unix_now())
 
 
 def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
-    metadata, parts, moment = pod.metadata, usage_of(pod), times.moment()
+    metadata, parts, moment = pod.metadata, usage_of(pod), times.unix_now()
     containers = [
         {
             "name": each.container,
@@ -173,7 +173,7 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 def resource_metrics(kubelet: Kubelet, request: Request) -> Response:
     """Return the resource metrics, which metrics-server reads."""
     series: dict[str, list[str]] = {name: [] for name in _HELP}
-    moment = times.moment()
+    moment = times.unix_now()
     millis = int(moment * 1000)
 
     def put(name: str, labels: str, value: float) -> None:

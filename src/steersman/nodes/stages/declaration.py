@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from steersman.machinery.suggestions import explained
+from steersman.machinery.suggestions import explain_validation_error
 
 API_GROUP: Final = "kwok.x-k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1alpha1"
@@ -165,7 +165,7 @@ def read_stage(manifest: Mapping[str, Any]) -> Stage:
     try:
         stage = msgspec.convert(dict(manifest), Stage)
     except msgspec.ValidationError as error:
-        raise StageError(f"Stage {name}: {explained(error, Stage)}") from None
+        raise StageError(f"Stage {name}: {explain_validation_error(error, Stage)}") from None
     for refused in _refused(stage.spec):
         raise StageError(f"Stage {name}: {refused}")
     return stage

@@ -34,7 +34,7 @@ def moment_text(seconds: float) -> str:
     return f"{shown}Z"
 
 
-_STARTED: Final = moment_text(times.moment())
+_STARTED: Final = moment_text(times.unix_now())
 
 
 def _quote(value: Value) -> str:
@@ -70,7 +70,7 @@ _OF_ALL: Final[Mapping[str, Function]] = MappingProxyType(
     {
         **SPRIG,
         "NodeConditions": _node_conditions,
-        "Now": lambda: moment_text(times.moment()),
+        "Now": lambda: moment_text(times.unix_now()),
         "Quote": _quote,
         "StartTime": lambda: _STARTED,
         "Version": lambda: VERSION,

@@ -141,7 +141,7 @@ class StagePlayer(Generic[O]):
             return _Job(obj)
         if len(text) > _LARGE:
             await next_slice()
-        delay = await offload(stage.delay, seen, times.moment(), self._lifecycle.random)
+        delay = await offload(stage.delay, seen, times.unix_now(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
     def _text(self, obj: O) -> bytes:

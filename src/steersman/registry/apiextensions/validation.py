@@ -28,7 +28,7 @@ from steersman.registry.apiextensions.version_validation import (
     validate_deprecation,
     validate_subresources,
 )
-from steersman.schema import RuleJudge, has_defaults, has_extensions, schema_errors
+from steersman.schema import RuleValidator, has_defaults, has_extensions, schema_errors
 from steersman.work.threads import give_way
 
 SCOPES: Final = ("Cluster", "Namespaced")
@@ -243,7 +243,7 @@ def _has_status(subresources: CustomResourceSubresources | None) -> bool:
     return subresources is not None and subresources.status is not None
 
 
-def _rule_checker(schema: PlainSchema, *, limits_each: bool) -> RuleJudge | None:
+def _rule_checker(schema: PlainSchema, *, limits_each: bool) -> RuleValidator | None:
     """Return a checker of the rules of a schema; None if it has no rules, as importing expressions is slow."""
     if not any("x-kubernetes-validations" in part for part in parts(schema)):
         return None

@@ -134,7 +134,7 @@ def suspend(cron_job: CronJob) -> str:
 def last_schedule(cron_job: CronJob) -> str:
     """Return the age of the last scheduled job."""
     last = cron_job.status.last_schedule_time
-    return "<none>" if last is None else times.age(last, times.moment())
+    return "<none>" if last is None else times.age(last, times.unix_now())
 
 
 CRON_JOBS = Resource(

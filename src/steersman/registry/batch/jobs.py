@@ -184,7 +184,7 @@ def duration(job: Job) -> str:
     status = job.status
     if not status.start_time:
         return ""
-    end = times.unix(status.completion_time) if status.completion_time else times.moment()
+    end = times.unix(status.completion_time) if status.completion_time else times.unix_now()
     return times.human_duration(end - times.unix(status.start_time))
 
 

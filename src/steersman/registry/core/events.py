@@ -16,7 +16,7 @@ from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, name_is_path_segment
-from steersman.machinery.values.times import age, moment
+from steersman.machinery.values.times import age, unix_now
 from steersman.registry.core.event_fields import SELECTABLE_FIELDS
 from steersman.registry.printing.go_struct import go_struct
 from steersman.registry.services import Services
@@ -157,13 +157,13 @@ def _source(event: Event) -> str:
 
 
 def _first_seen(event: Event) -> str:
-    return age(event.first_timestamp or event.event_time, moment())
+    return age(event.first_timestamp or event.event_time, unix_now())
 
 
 def _last_seen(event: Event) -> str:
     if event.series is not None:
-        return age(event.series.last_observed_time, moment())
-    return age(event.last_timestamp, moment()) if event.last_timestamp else _first_seen(event)
+        return age(event.series.last_observed_time, unix_now())
+    return age(event.last_timestamp, unix_now()) if event.last_timestamp else _first_seen(event)
 
 
 def _count(event: Event) -> int:

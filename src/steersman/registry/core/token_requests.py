@@ -51,7 +51,7 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
         await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
     )
     _shorten(request, services.max_token_expiration, ctx)
-    now = int(times.moment())
+    now = int(times.unix_now())
     request.metadata.creation_timestamp = _rfc3339(now)
     claims = _claims(services, account.metadata, request, bound, now)
     if ctx.audit is not None:

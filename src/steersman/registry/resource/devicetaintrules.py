@@ -82,7 +82,7 @@ class DeviceTaintRuleStatusStrategy(StatusStrategy[DeviceTaintRule]):
 
 def _time_added(rule: DeviceTaintRule) -> str:
     added = rule.spec.taint.time_added
-    return times.age(added, times.moment()) if added else ""
+    return times.age(added, times.unix_now()) if added else ""
 
 
 DEVICE_TAINT_RULES: Final = Resource(

@@ -215,7 +215,7 @@ def _completed(request: ResourcePoolStatusRequest) -> str:
     condition = _condition(request)
     if condition is None or condition.type == "Failed":
         return "<none>"
-    return times.age(condition.last_transition_time, times.moment())
+    return times.age(condition.last_transition_time, times.unix_now())
 
 
 RESOURCE_POOL_STATUS_REQUESTS: Final = Resource(

@@ -1,4 +1,4 @@
-"""What a cache is filled with, others having the loop in between."""
+"""Loading of a cache's objects in time slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK: Final = 64
 
 
 class Loaded:
-    """What has come of the objects so far: how many are large, and the bytes of all, as a `Cacher` counts them."""
+    """The objects loaded so far, with the number of large ones and the total bytes, as `Cacher` counts them."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -24,7 +24,7 @@ class Loaded:
         self.large = self.size = 0
 
     async def read(self, items: Sequence[KeyValue], entry_of: Callable[[KeyValue], Entry]) -> None:
-        """Adds what is stored, in the order of its keys, beyond all there is. Raises Undecodable, Unreadable."""
+        """Add stored objects in key order, after all present ones. Raises Undecodable, Unreadable."""
         time_slice = TimeSlice()
         for at in range(0, len(items), _LOOK):
             some: list[Entry] = []

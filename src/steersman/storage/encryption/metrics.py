@@ -6,10 +6,10 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, hashed
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, sha256_label
 from steersman.machinery.values import times
 
-_remembered: Final = lru_cache(256)(hashed)
+_remembered: Final = lru_cache(256)(sha256_label)
 _LONGEST_REMEMBERED: Final = 1024
 """Characters of an id: those that count are as long at most, what a plugin names so may have megabytes."""
 _MOST_KEY_IDS: Final = 100
@@ -18,7 +18,7 @@ _MOST_KEY_IDS: Final = 100
 
 def _hashed_id(key_id: str) -> str:
     """What stands for the id of a key in labels and messages: of every value that is sealed or opened."""
-    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else hashed(key_id)
+    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else sha256_label(key_id)
 
 
 class TransformationMetrics:
@@ -60,7 +60,7 @@ class EnvelopeMetrics:
     """Of what KMS plugins are asked, and of the keys they give. `server` is this server's identity."""
 
     def __init__(self, server: str) -> None:
-        self._server = hashed(server)
+        self._server = sha256_label(server)
         ids = ("transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash")
         name = "apiserver_envelope_encryption"
         self.latency: Final = Histogram(
@@ -116,14 +116,14 @@ class EnvelopeMetrics:
             self.key_ids_last.forget(gone)
             self.key_ids.forget(gone)
         self.key_ids.inc(labels)
-        self.key_ids_last.set(times.moment(), labels)
+        self.key_ids_last.set(times.unix_now(), labels)
 
     def told(self, provider: str, key_id: str) -> None:
         """Notes which id a plugin has named."""
-        labels = (provider, hashed(key_id), self._server)
+        labels = (provider, sha256_label(key_id), self._server)
         for gone in _noted(self._told, labels):
             self.status_last.forget(gone)
-        self.status_last.set(times.moment(), labels)
+        self.status_last.set(times.unix_now(), labels)
 
 
 def _noted(seen: OrderedDict[tuple[str, ...], None], labels: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError, dial, dial_unix, host_port, told_as_go
@@ -70,7 +70,7 @@ class Endpoint:
             self.host, self.port, self.authority = "localhost", 0, "localhost"
             return
         if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/"):
-            raise ValueError(f"not the URL of an etcd member: {shown_url(text)}")
+            raise ValueError(f"not the URL of an etcd member: {redacted_url(text)}")
         self.secure = url.scheme == "https"
         self.host, self.port = url.hostname, url.port or _PORT
         self.authority = host_port(self.host, self.port)

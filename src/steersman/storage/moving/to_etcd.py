@@ -105,7 +105,7 @@ async def _copy_rows(connection: sqlite3.Connection, cluster: Cluster, tell: Tel
     pages = rows.pages(connection)
     told = 0
     while page := await asyncio.to_thread(next, pages, None):
-        now = int(times.moment())
+        now = int(times.unix_now())
         lasting = [row for row in page if not 0 < row.expires <= now]
         await side_by_side([partial(_store, cluster, row, now) for row in lasting])
         for row in lasting:

@@ -69,7 +69,7 @@ async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) ->
     async for page in cluster.pages(revision):
         for each in page:
             if each.lease and each.lease not in leases:
-                leases[each.lease] = int(times.moment()) + await cluster.seconds_left(each.lease)
+                leases[each.lease] = int(times.unix_now()) + await cluster.seconds_left(each.lease)
         await asyncio.to_thread(writer.add, [(cluster.inner(each.key), each) for each in page], leases)
         if writer.digest.keys - told >= _TOLD_EVERY:
             told = writer.digest.keys

@@ -275,7 +275,7 @@ def _failure(attachment: VolumeAttachment, volume: PersistentVolume) -> str | No
     error, csi = attachment.status.attach_error, volume.spec.csi
     if error is not None:
         return error.message
-    if csi is None or times.moment() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
+    if csi is None or times.unix_now() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
         return None
     return f"timed out waiting for external-attacher of {csi.driver} CSI driver to attach volume {csi.volume_handle}"
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Key
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
 from steersman.machinery.values.quantity import parse
@@ -82,7 +82,7 @@ class Available:
                 return volume
         if delayed:
             return None
-        selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
+        selector = None if claim.spec.selector is None else await compile_selector(claim.spec.selector)
         time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)

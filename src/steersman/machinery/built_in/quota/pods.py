@@ -89,7 +89,7 @@ def has_ended(pod: Pod) -> bool:
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
     due = times.shifted(metadata.deletion_timestamp, metadata.deletion_grace_period_seconds)
-    return times.moment() > times.unix(due)
+    return times.unix_now() > times.unix(due)
 
 
 def is_terminating(pod: Pod) -> bool:

@@ -72,7 +72,7 @@ def is_charged(pod: Pod, claim: ResourceClaim) -> bool | None:
     return None if status is None else status.resource_claim_name == claim.metadata.name
 
 
-def made_for(claim: ResourceClaim) -> tuple[str | None, tuple[str, str]]:
+def owning_pod_and_order(claim: ResourceClaim) -> tuple[str | None, tuple[str, str]]:
     """Return the uid of the pod for which a claim was created, None if there is none, and a sort key of the claim.
 
     The sort key orders the claims of a pod by creation.

@@ -139,7 +139,7 @@ def restarts(pod: core.Pod) -> str:
     """Return the number of container restarts and the age of the last restart: "3 (5m ago)"."""
     summary = summarize(pod)
     if summary.restarts and summary.last_restart:
-        return f"{summary.restarts} ({times.age(summary.last_restart, times.moment())} ago)"
+        return f"{summary.restarts} ({times.age(summary.last_restart, times.unix_now())} ago)"
     return str(summary.restarts)
 
 

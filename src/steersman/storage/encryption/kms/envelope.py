@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Final
 
 from steersman.machinery.errors.field import Path, aggregate
-from steersman.machinery.metrics import hashed
+from steersman.machinery.metrics import sha256_label
 from steersman.machinery.validation.domains import is_fully_qualified_domain_name
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
@@ -157,7 +157,7 @@ class Current:
         """When it expires, as a Time."""
         if not self.expires:
             return "0001-01-01T00:00:00Z"
-        return _time(times.moment() + self.expires - self.clock())
+        return _time(times.unix_now() + self.expires - self.clock())
 
 
 class EnvelopeTransformer:
@@ -176,8 +176,8 @@ class EnvelopeTransformer:
         writing = self._state()
         if self._current.clock() > self._current.expires:
             raise TransformError(
-                f'encryptedDEKSource with keyID hash "{hashed(writing.source.key_id)}" expired at '
-                f"{self._current.expiration} (current time is {_time(times.moment())})"
+                f'encryptedDEKSource with keyID hash "{sha256_label(writing.source.key_id)}" expired at '
+                f"{self._current.expiration} (current time is {_time(times.unix_now())})"
             )
         self._keep(writing.fingerprint, writing.cipher)
         data = writing.cipher.seal(value, path)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from steersman.machinery.metrics import hashed
+from steersman.machinery.metrics import sha256_label
 from steersman.machinery.values import times
 from steersman.net.log_levels import NOTICE
 from steersman.storage.encryption.ciphers import SEED_SIZE
@@ -123,7 +123,7 @@ class Probe:
         wrong = wrong_with_key_id(status.key_id)
         if wrong is not None:
             self._metrics.invalid_key_ids.inc((self.name, wrong[0]))
-            errors.append(f'got invalid KMSv2 KeyID hash "{hashed(status.key_id)}": {wrong[1]}')
+            errors.append(f'got invalid KMSv2 KeyID hash "{sha256_label(status.key_id)}": {wrong[1]}')
         else:
             self._metrics.told(self.name, status.key_id)
             if why := await self._rotate(status.key_id):
@@ -169,7 +169,7 @@ class Probe:
             return ""
         state = "<nil>" if writing is not None else "got unexpected nil transformer"
         ids = (key_id, source.key_id, "" if writing is None else writing.source.key_id)
-        status, wrapped, old = (f'"{hashed(each)}"' for each in ids)
+        status, wrapped, old = (f'"{sha256_label(each)}"' for each in ids)
         return (
             f'failed to rotate DEK uid="{uid}", useSeed=true, errState={state}, errGen={fault}, '
             f"statusKeyIDHash={status}, encryptKeyIDHash={wrapped}, stateKeyIDHash={old}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman.machinery.large_work.places import Place, Places
+from steersman.machinery.large_work.permits import Permit, Permits
 from steersman.work.offloading import Account
 from steersman.work.threads import WorkerThreads
 
@@ -15,76 +15,76 @@ async def settled() -> None:
 
 
 async def test_no_more_are_begun_than_there_are_places() -> None:
-    places = Places(2)
-    first, second, third = (Place(places, f"user-{number}", 1) for number in range(3))
+    permits = Permits(2)
+    first, second, third = (Permit(permits, f"user-{number}", 1) for number in range(3))
     await first.acquire()
     await first.acquire()
     await second.acquire()
     waiting = asyncio.ensure_future(third.acquire())
     await settled()
     assert not waiting.done()
-    first.give_back()
-    first.give_back()
+    first.release()
+    first.release()
     await waiting
-    third.give_back()
-    second.give_back()
-    assert places._taken == {}
+    third.release()
+    second.release()
+    assert permits._by_user == {}
 
 
 async def test_the_next_is_of_a_user_with_the_fewest_and_the_smallest_of_these() -> None:
-    places = Places(2)
-    held = [Place(places, "alice", 1), Place(places, "bob", 1)]
+    permits = Permits(2)
+    held = [Permit(permits, "alice", 1), Permit(permits, "bob", 1)]
     for each in held:
         await each.acquire()
     order: list[str] = []
 
     async def wait(name: str, user: str, size: int) -> None:
-        place = Place(places, user, size)
-        await place.acquire()
+        permit = Permit(permits, user, size)
+        await permit.acquire()
         order.append(name)
-        place.give_back()
+        permit.release()
 
     tasks = [
         asyncio.ensure_future(wait(*each))
         for each in (("alice's", "alice", 1), ("carol's large", "carol", 9), ("dora's small", "dora", 2))
     ]
     await settled()
-    held[1].give_back()
+    held[1].release()
     await asyncio.gather(*tasks)
     assert order == ["dora's small", "carol's large", "alice's"]
-    held[0].give_back()
+    held[0].release()
 
 
 async def test_who_goes_away_takes_no_place_with_them() -> None:
-    places = Places(1)
-    held = Place(places, "alice", 1)
+    permits = Permits(1)
+    held = Permit(permits, "alice", 1)
     await held.acquire()
-    gone, given = (asyncio.ensure_future(Place(places, user, 1).acquire()) for user in ("bob", "carol"))
+    gone, given = (asyncio.ensure_future(Permit(permits, user, 1).acquire()) for user in ("bob", "carol"))
     await settled()
     gone.cancel()
     await settled()
-    held.give_back()
+    held.release()
     given.cancel()  # it has been given the place, and does not know it yet
     await settled()
-    assert places._taken == {}
-    last = Place(places, "dora", 1)
+    assert permits._by_user == {}
+    last = Permit(permits, "dora", 1)
     await asyncio.wait_for(last.acquire(), 1)
 
 
 async def test_nothing_runs_for_a_request_before_it_has_its_place() -> None:
-    threads, places = WorkerThreads(), Places()
+    threads, permits = WorkerThreads(), Permits()
     try:
-        held = [Place(places, f"user-{number}", 1) for number in range(6)]
+        held = [Permit(permits, f"user-{number}", 1) for number in range(6)]
         for each in held:
             await each.acquire()
         done: list[int] = []
         late = Account(threads, "late")
-        late.permit = Place(places, "late", 1)
+        late.permit = Permit(permits, "late", 1)
         running = asyncio.ensure_future(late.offload_if(True, done.append, 1))
         await settled()
         assert not done
         await Account(threads, "small").offload_if(True, done.append, 0)
-        held[0].give_back()
+        held[0].release()
         await running
         assert done == [0, 1]
     finally:

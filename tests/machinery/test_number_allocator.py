@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from steersman.machinery.free_numbers import FreeNumbers
+from steersman.machinery.number_allocator import NumberAllocator
 
 
 def test_the_lowest_free_number_is_next_whatever_was_taken_and_released() -> None:
     random, taken = Random(7), {3, 4}
-    numbers = FreeNumbers(taken, first=1)
+    numbers = NumberAllocator(taken, first=1)
     for _ in range(2000):
         if taken and random.random() < 0.5:
             gone = random.choice(sorted(taken))

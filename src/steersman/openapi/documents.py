@@ -13,7 +13,7 @@ from steersman.openapi.builder import (
     root_documents,
 )
 from steersman.openapi.fragments import Fragments
-from steersman.openapi.kept import Kept
+from steersman.openapi.part_cache import PartCache
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source
 from steersman.server.server import Server
@@ -58,14 +58,14 @@ class Documents:
         return found
 
 
-async def name_states(documents: Iterable[Source]) -> None:
+async def compute_etags(documents: Iterable[Source]) -> None:
     """Compute missing ETags in a worker thread, because the schemas must be serialized for them."""
     unknown = [each for each in documents if isinstance(each, Document) and not each.has_etag]
     if unknown:
-        await offload_if(True, _name_states, unknown)
+        await offload_if(True, _compute_etags, unknown)
 
 
-def _name_states(documents: Iterable[Document]) -> None:
+def _compute_etags(documents: Iterable[Document]) -> None:
     for each in documents:
         give_way()
         _ = each.etag
@@ -74,7 +74,7 @@ def _name_states(documents: Iterable[Document]) -> None:
 class Parts:
     """The parts of the v2 document, each cached until it changes."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: PartCache) -> None:
         self._shared: Final = kept
         self._kept: dict[str, tuple[str, Fragments]] = {}
 

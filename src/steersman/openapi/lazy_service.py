@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from steersman.openapi.service import OpenAPIService
 
 
-class OpenAPIOnFirstUse:
+class LazyOpenAPIService:
     """The handlers of the OpenAPI paths; they delegate to `OpenAPIService`, which is created at the first request."""
 
     def __init__(self, server: Server) -> None:

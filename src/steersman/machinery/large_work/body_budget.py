@@ -25,14 +25,14 @@ class _Share:
         self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
 
-class BodyRoom:
+class BodyBudget:
     """A budget for large request bodies with a share for each user; used on the event loop only."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
 
-    async def enter(self, user: str, size: int) -> None:
-        """Wait until the budget allows a body of `size` bytes. The caller must call `leave` afterwards.
+    async def acquire(self, user: str, size: int) -> None:
+        """Wait until the budget allows a body of `size` bytes. The caller must call `release` afterwards.
 
         Raises StatusError 429 if MAX_WAITING bodies of this user wait already.
         """
@@ -48,12 +48,12 @@ class BodyRoom:
             await turn
         except BaseException:
             if turn.done() and not turn.cancelled():
-                self.leave(user, size)
+                self.release(user, size)
             elif (size, turn) in share.waiting:
                 share.waiting.remove((size, turn))
             raise
 
-    def leave(self, user: str, size: int) -> None:
+    def release(self, user: str, size: int) -> None:
         """Return `size` bytes to the budget, and admit the next waiting bodies of the user."""
         share = self._shares[user]
         share.size -= size

@@ -17,7 +17,9 @@ theirs.
 """
 
 
-def alike(source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()) -> Convert:
+def derive_conversion(
+    source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()
+) -> Convert:
     """Return a function that converts a `source` into a `target`; parts whose types both share are not copied.
 
     `special` are conversions of nested types whose members differ. Raises TypeError for all other types whose members
@@ -26,12 +28,12 @@ def alike(source: type[msgspec.Struct], target: type[msgspec.Struct], special: I
     return _Maker(special).of(source, target)
 
 
-def both_ways(
+def derive_both_ways(
     source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()
 ) -> tuple[Conversion, Conversion]:
     """Return the conversions from `source` to `target` and back."""
     special = tuple(special)
-    there, back = alike(source, target, special), alike(target, source, special)
+    there, back = derive_conversion(source, target, special), derive_conversion(target, source, special)
     return Conversion(source, target, there), Conversion(target, source, back)
 
 

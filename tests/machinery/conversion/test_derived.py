@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steersman.machinery.conversion.alike import alike, both_ways
 from steersman.machinery.conversion.conversion import Conversion
+from steersman.machinery.conversion.derived import derive_both_ways, derive_conversion
 
 
 class Shared(msgspec.Struct):
@@ -52,7 +52,7 @@ class Longer(msgspec.Struct):
 
 
 def test_every_member_is_carried_over() -> None:
-    there, back = both_ways(Old, New)
+    there, back = derive_both_ways(Old, New)
     old = Old("K", "v1", Shared(1), 3, Shared(5), OldPart("a", "P"), [OldPart("b")], {"c": OldPart("d")})
     new = there.convert(old)
     assert new == New("", "", Shared(1), 3, Shared(5), NewPart("a", "P"), [NewPart("b")], {"c": NewPart("d")})
@@ -72,14 +72,14 @@ def test_types_that_are_not_alike_need_a_conversion_of_their_own() -> None:
         number: int = 0
 
     with pytest.raises(TypeError, match="Old differs in"):
-        alike(Old, Odd)
+        derive_conversion(Old, Odd)
     with pytest.raises(TypeError, match="are not alike"):
-        alike(Odd, Longer)
+        derive_conversion(Odd, Longer)
 
 
 def test_parts_that_are_not_alike_are_converted_as_they_are_said_to_be() -> None:
     def shout(part: OldPart) -> NewPart:
         return NewPart(part.name.upper())
 
-    convert = alike(Old, New, (Conversion(OldPart, NewPart, shout),))
+    convert = derive_conversion(Old, New, (Conversion(OldPart, NewPart, shout),))
     assert convert(Old(parts=[OldPart("a")])).parts == [NewPart("A")]

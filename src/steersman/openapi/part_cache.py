@@ -12,7 +12,7 @@ from steersman.openapi.fragments import Fragments
 
 
 @dataclass(slots=True)
-class Kept:
+class PartCache:
     """A cache of encoded parts by name. Threads share it; a thread makes the parts that it does not find."""
 
     v2: dict[str, bytes] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 
 
-class FreeNumbers:
+class NumberAllocator:
     """A number allocator: numbers from `first` on, of which some are taken."""
 
     def __init__(self, taken: Iterable[int] = (), *, first: int = 0) -> None:

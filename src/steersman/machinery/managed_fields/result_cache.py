@@ -12,6 +12,6 @@ _ROOM: Final = 2 << 20
 """The approximate size of a cache in bytes; a single result may take a sixteenth."""
 
 
-def remembered() -> BoundedCache[Any, Any]:
+def result_cache() -> BoundedCache[Any, Any]:
     """Return a cache of results by their inputs. It is bounded in every way, because clients choose the inputs."""
     return BoundedCache(_MOST, _ROOM, max_entry_bytes=_ROOM // 16)

@@ -21,7 +21,7 @@ _REASONS: Final = {
 }
 
 
-def judge_approval(definition: Declared) -> None:
+def set_approval_condition(definition: Declared) -> None:
     """Set the condition in the status of a definition in a protected group."""
     if is_protected(definition.spec.group):
         state, message = approval(definition.metadata.annotations)

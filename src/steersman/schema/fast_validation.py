@@ -1,6 +1,6 @@
 """Fast validation with a yes or no answer. Nearly all values are valid, so this is tried first.
 
-`judging` finds the errors of invalid values.
+`validation_errors` finds the errors of invalid values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .numbers import (
 from .patterns import matches
 
 
-def accepts(node: Node, value: Any) -> bool:
+def is_valid(node: Node, value: Any) -> bool:
     """Return True if a value is valid by the node, including all its parts."""
     kind = value.__class__
     if kind is int:
@@ -56,7 +56,7 @@ def accepts(node: Node, value: Any) -> bool:
 def _accepts_object(node: Node, value: dict[str, Any]) -> bool:
     properties, additional = node.properties, node.additional
     if additional is False:
-        return all(name in properties and accepts(properties[name], item) for name, item in value.items())
+        return all(name in properties and is_valid(properties[name], item) for name, item in value.items())
     others = additional if isinstance(additional, Node) else None
     if not properties and others is None:
         return True
@@ -65,7 +65,7 @@ def _accepts_object(node: Node, value: dict[str, Any]) -> bool:
         child = find(name, others)
         if child is None or item.__class__ is child.sure:
             continue
-        if not accepts(child, item):
+        if not is_valid(child, item):
             return False
     return True
 
@@ -76,7 +76,7 @@ def _accepts_list(node: Node, value: list[Any]) -> bool:
         return True
     sure = child.sure
     for item in paced(value):
-        if item.__class__ is sure or accepts(child, item):
+        if item.__class__ is sure or is_valid(child, item):
             continue
         return False
     return True
@@ -84,19 +84,19 @@ def _accepts_list(node: Node, value: list[Any]) -> bool:
 
 def _is_one_of_junctors(checks: Checks, value: Any) -> bool:
     """Return True if a value is valid by allOf, anyOf, oneOf and not."""
-    if checks.any_of and not any(accepts(each, value) for each in checks.any_of):
+    if checks.any_of and not any(is_valid(each, value) for each in checks.any_of):
         return False
     if checks.one_of:
         count = 0
         for each in checks.one_of:
-            count += accepts(each, value)
+            count += is_valid(each, value)
             if count > 1:
                 return False
         if not count:
             return False
-    if checks.all_of and not all(accepts(each, value) for each in checks.all_of):
+    if checks.all_of and not all(is_valid(each, value) for each in checks.all_of):
         return False
-    return checks.negated is None or not accepts(checks.negated, value)
+    return checks.negated is None or not is_valid(checks.negated, value)
 
 
 def _accepts_text(checks: Checks, value: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from steersman.machinery.managed_fields.remembered import remembered
+from steersman.machinery.managed_fields.result_cache import result_cache
 
 
 def test_a_result_is_found_again_after_a_flood_of_others() -> None:
-    results = remembered()
+    results = result_cache()
     results.keep("a", 1, 10)
     for number in range(10_000):
         results.keep(number, number, 1000)
@@ -19,6 +19,6 @@ def test_a_result_is_found_again_after_a_flood_of_others() -> None:
 
 
 def test_what_is_large_is_not_kept() -> None:
-    results = remembered()
+    results = result_cache()
     results.keep("a", 1, 1 << 20)
     assert results.count == 0

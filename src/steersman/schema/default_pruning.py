@@ -22,7 +22,7 @@ Changes = dict[Steps, Any]
 """Pruned defaults by the paths of the schemas that declare them; MISSING for a default that is dropped."""
 
 
-def surrounded(value: Any, steps: Steps) -> Any:
+def object_with(value: Any, steps: Steps) -> Any:
     """Return an object that has nothing but a value at that path."""
     for step in reversed(steps):
         value = [value] if step is None else {step: value}
@@ -53,7 +53,7 @@ def _defaults(node: Node, steps: Steps) -> Iterator[tuple[Steps, Any]]:
 
 
 def _pruned(default: Any, steps: Steps, root: Node) -> Any:
-    obj = surrounded(copied(default), steps)
+    obj = object_with(copied(default), steps)
     if obj.__class__ is not dict:
         return default
     Coercion(lenient=True).object(obj, root, Path())
