@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
@@ -65,8 +66,7 @@ class KnownNamespace:
         """Policy that PodSecurity has read out of the labels, None before it has."""
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(Struct):
     """One write to be admitted.
 
     `action` is that of the request. `kind` is that of `obj` and `old`, which are of the stored version, or of a

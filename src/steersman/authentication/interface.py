@@ -11,10 +11,9 @@ that asks somebody else (a webhook) makes its caller wait. A caller writes
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.authentication.user import UserInfo
 from steersman.net.message import Headers
@@ -37,8 +36,7 @@ class Remarks(Struct, frozen=True):
 NO_REMARKS: Final = Remarks()
 
 
-@dataclass(slots=True)
-class Credentials:
+class Credentials(Struct):
     """What a request shows of who sent it.
 
     `bearer_token` is that of the Authorization header, or of the WebSocket subprotocol. `client_certificate` is the

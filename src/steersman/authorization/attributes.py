@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -30,8 +29,7 @@ class Selectors(Struct, frozen=True):
 NO_SELECTORS: Final = Selectors()
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(Struct):
     """One action of a user to judge. With a `path` it is about that and no resource, and its verb counts alone.
 
     The name of the action is empty where the request names no object, and holds the one of `metadata.name=` in a field

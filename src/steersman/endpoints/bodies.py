@@ -5,7 +5,6 @@ The texts are those of k8s.io/apimachinery's `runtime` decoders as clients of up
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -62,6 +61,7 @@ SURELY_LARGE: Final = 64 << 10
 """Bytes above which every body is worked on in the worker threads, whatever is in it."""
 FEWEST_DIGITS: Final = len(str(SURELY_LARGE))
 """Digits of the length of a body that is surely large."""
+_BACKSLASH: Final = ord("\\")
 _LONGEST: Final = 20
 _SUMMARY: Final = 30
 _NO_PROTOBUF: Final = (
@@ -191,7 +191,11 @@ def decode(
     if why := kind.internal_error(obj):
         raise cannot_be_handled(wanted, wanted, why)
     obj.kind = obj.api_version = ""
-    if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
+    if (
+        not obj.metadata.managed_fields
+        and data.find(b"managedFields") >= 0
+        and _has_empty_managed_fields(data, language)
+    ):
         obj.metadata.managed_fields = [*FORGET_ALL]
     return obj
 
@@ -216,8 +220,15 @@ def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any]
     return decoded if data.isascii() and not _told_otherwise(data) else None
 
 
-_told_otherwise: Final = re.compile(rb'"(?:kind|apiversion)"|\\u', re.IGNORECASE).search
-"""Members that Go's decoder, which does not mind the case, may take for the kind or the version of an object."""
+def _told_otherwise(data: bytes) -> bool:
+    """Return True if JSON in ASCII may have a member that Go's decoder takes for the kind or version of an object.
+
+    It does not mind the case of names, nor escapes in them.
+    """
+    text = data.lower()
+    return (
+        text.find(b'"kind"') >= 0 or text.find(b'"apiversion"') >= 0 or (_BACKSLASH in text and text.find(b"\\u") >= 0)
+    )
 
 
 class _OwnedMetadata(msgspec.Struct, rename="camel"):

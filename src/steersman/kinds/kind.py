@@ -159,6 +159,10 @@ class Kind(ABC, Generic[T]):
     def present(self, value: bytes, revision: int) -> bytes:
         """The body served for a stored value written at `revision`."""
 
+    def shows(self, body: bytes, value: bytes, revision: int) -> bool:
+        """Return True if `body` is served for a value written at `revision`."""
+        return self.present(value, revision) == body
+
     @abstractmethod
     def body_at(self, body: bytes, revision: int) -> bytes:
         """The body of the same object, as of another revision."""
@@ -197,6 +201,10 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def to_plain(self, obj: T) -> Plain:
         """The object as dicts and lists under its wire names, with exactly the members its JSON has."""
+
+    def to_plain_for(self, obj: T, patch: Plain) -> Plain:
+        """Return the object as `to_plain` does for a merge patch; what it does not reach may be kept as JSON."""
+        return self.to_plain(obj)
 
     @abstractmethod
     def owned(self, obj: T) -> Plain:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class BodyTooLarge(Exception):
@@ -81,8 +80,7 @@ class RequestBody(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """One HTTP request. `path` is as sent (still percent-encoded), `query` is what follows the question mark.
 
     The Host field is in `host`, not among the headers. The headers are this request's own: a handler may change them.
@@ -157,8 +155,7 @@ class Upgraded(Protocol):
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes] | Stream
 
 
-@dataclass(slots=True)
-class Response:
+class Response(Struct):
     """One HTTP response.
 
     `body` is bytes (its content-length is sent), a list of bytes (sent in order, as one length), an async iterator

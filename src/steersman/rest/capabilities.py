@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import fields, labels
@@ -27,8 +29,7 @@ class Item(Protocol):
     representations: dict[Any, Any] | None
 
 
-@dataclass(slots=True)
-class Encoded:
+class Encoded(Struct):
     """An Item that is not in any cache: the result of a dry run, or what was deleted."""
 
     body: bytes
@@ -169,8 +170,7 @@ class Creater(ResourceStorage, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """A change of an object: `make` makes it, under the rules of the `subresource` ("" for the resource itself).
 
     `uid` must be that of the object unless empty. With `may_create` it is made where there is none, also of kinds that

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from steersman.audit.trail import Trail
 from steersman.authentication import user
@@ -20,8 +21,7 @@ MAX_LONG_WARNING_RUNES: Final = 256
 """What is left of each of them when they are too long in all."""
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """The request as far as the floors below HTTP see it.
 
     `action` is what it does, and to what. `dry_run` goes the whole way but the commit.

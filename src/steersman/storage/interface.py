@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from steersman.storage.refusals import Account
 
 SEALED: Final = b"k8s:enc:"
@@ -28,8 +30,7 @@ class KeyValue:
     mod_revision: int
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """One committed write. `current` is None for a delete; `previous` is None for a create.
 
     `revision` is that of the write; a deleted key's `previous` keeps the revision of its last write.

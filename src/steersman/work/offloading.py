@@ -98,15 +98,16 @@ class Account:
         """Return False while as many pieces of work of this user wait for the threads as may."""
         return self._threads.has_room(self.user)
 
-    def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `work` returns, run on the event loop or in the worker threads. Raises what it raises."""
-        return _offload(self, work, *args, **kwargs)
+        with bound(self):
+            return await offload(work, *args, **kwargs)
 
     def offload_if(
         self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> Coroutine[Any, Any, R]:
         """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does."""
-        return self.beside(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
+        return self.beside(work, *args, **kwargs) if is_large else self.offload(work, *args, **kwargs)
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `work` returns, run in the worker threads. Raises what it raises."""
@@ -163,16 +164,13 @@ def bound(account: Account) -> Iterator[Account]:
         _bound.reset(token)
 
 
-def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-    """Return what `work` returns, run for the account that is bound here. Raises what `work` raises.
+async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what `work` returns, run for the account that is bound where it is awaited. Raises what `work` raises.
 
-    It runs on the event loop unless the account is of something large or `work` finds that it takes long.
+    It runs on the event loop unless the account is of something large or `work` finds that it takes long. Most owners
+    have no account: it is made when the worker threads are needed.
     """
-    return _offload(_bound.get(None), work, *args, **kwargs)
-
-
-async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Do the work for an account, which most owners do not have: it is made when the worker threads are needed."""
+    owner = _bound.get(None)
     account = owner if owner is None or isinstance(owner, Account) else owner.account
     if account is None or not account.is_large:
         outer, _here.is_offloading = _here.is_offloading, True
