@@ -6,7 +6,6 @@ import gc
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
+from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
