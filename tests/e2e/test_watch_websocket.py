@@ -52,7 +52,9 @@ def test_protobuf_events_are_binary_messages_without_a_length(server: ServerProc
 
 
 def test_the_end_of_a_watch_closes_properly(server: ServerProcess) -> None:
-    with opened(server, f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dnone&resourceVersion=0&timeoutSeconds=1") as watch:
+    with opened(
+        server, f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dnone&resourceVersion=0&timeoutSeconds=1"
+    ) as watch:
         assert [json.loads(event)["object"]["metadata"]["name"] for event in watch] == []
         assert watch.close_code == 1000
 
