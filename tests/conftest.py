@@ -24,7 +24,7 @@ from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 from steersman.work.offloading import Account, bound, forgotten
 from steersman.work.threads import WorkerThreads
-from tests import durations, failures, first_states, hanging, memoised
+from tests import durations, failures, first_states, hanging, memoised, reports
 from tests.example_counts import BY_DEFAULT, IN_CI
 
 nesting.make_room()  # as a server does at its start
@@ -50,7 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of tests that hang where they run, and of failures and durations in the process that hears of all tests."""
+    gc.disable()  # until tests run: almost all that is made before stays
     if _is_worker(config):
+        if not config.option.record_durations:
+            config.pluginmanager.register(reports.OfResults())
         # before pytest ends the process
         config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
         return
@@ -86,9 +89,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Keep collections from going through what all tests share, and from coming often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(_MUCH, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -14,4 +14,4 @@ BY_DEFAULT: Final = 20
 
 def examples(in_ci: int) -> int:
     """Return how many examples of a property are tried now, if there are `in_ci` in CI."""
-    return in_ci * settings.default.max_examples // IN_CI
+    return in_ci * settings().max_examples // IN_CI

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from steersman.testing import ServerProcess
-from tests.conftest import ServerFactory
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -59,7 +59,7 @@ def test_the_end_of_a_watch_closes_properly(server: ServerProcess) -> None:
         assert watch.close_code == 1000
 
 
-def test_a_token_may_come_as_a_protocol(make_server: ServerFactory, tmp_path: Path) -> None:
+def test_a_token_may_come_as_a_protocol(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('secret,admin,admin,"system:masters"\n')
     server = make_server(f"--token-auth-file={tokens}")
@@ -81,7 +81,7 @@ def test_refusals_come_before_the_upgrade(server: ServerProcess) -> None:
     assert caught.value.response.status_code == 403
 
 
-def test_a_stop_ends_the_watch(make_server: ServerFactory) -> None:
+def test_a_stop_ends_the_watch(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     with opened(server, f"{CONFIGMAPS}?watch=1&timeoutSeconds=600") as watch:
