@@ -96,7 +96,7 @@ def parse_group_resource(text: str) -> GroupResource:
     return GroupResource(group, resource)
 
 
-def shown_resource(resource: GroupResource) -> str:
+def resource_text(resource: GroupResource) -> str:
     """Return the text of a resource in a configuration file."""
     return "*." if resource == GroupResource("", "*") else str(resource)
 
@@ -161,12 +161,12 @@ def _overlaps(parsed: Sequence[GroupResource]) -> bool:
 
 def _name_errors(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
     for number, name in enumerate(resources):
-        wrong = _wrong_with_name(name)
+        wrong = _name_error(name)
         if wrong:
             yield invalid(path[number], name, wrong)
 
 
-def _wrong_with_name(name: str) -> str:
+def _name_error(name: str) -> str:
     resource = parse_group_resource(name)
     if to_lower(name) != name:
         return "resource name should not contain capital letters"
