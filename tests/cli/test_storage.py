@@ -87,7 +87,7 @@ def test_what_is_stored_moves_to_etcd_and_back(data_dir: Path, tmp_path: Path) -
 
 def test_what_is_stored_is_checked_and_what_is_sound_is_kept(data_dir: Path) -> None:
     sound = run("check", "--data-dir", str(data_dir))
-    assert sound.output == f"{data_dir}/steersman.db is sound: revision 2, 1 rows\n"
+    assert sound.output == f"{data_dir}/steersman.db is intact: revision 2, 1 rows\n"
     assert run("check", "--accept-data-loss", "--data-dir", str(data_dir)).output == sound.output
     file = data_dir / "steersman.db"
     file.write_bytes(file.read_bytes().replace(b"{}\n", b"{]\n"))
@@ -98,5 +98,5 @@ def test_what_is_stored_is_checked_and_what_is_sound_is_kept(data_dir: Path) -> 
     made = run("check", "--accept-data-loss", "--data-dir", str(data_dir))
     assert made.exit_code == 0
     assert "lost: '/registry/configmaps/default/a' at revision 2\n" in made.output
-    assert f"made {file} anew: revision 1000001, 0 keys; the damaged file is {file}.damaged\n" in made.output
+    assert f"rebuilt {file}: revision 1000001, 0 keys; the damaged file is {file}.damaged\n" in made.output
     assert run("check", "--data-dir", str(data_dir)).exit_code == 0
