@@ -65,7 +65,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
 
 async def opened_shared(inner: SQLiteStorage) -> SharedStorage:
     """A storage of a worker, whose owner is in this process, and ends with it."""
-    words = SharedWords.made()
+    words = SharedWords.create()
     server = StorageServer(inner, words)
     await server.start()
     near, far = socket.socketpair()

@@ -49,7 +49,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class MemoryStorage:
-    """A `Storage` in memory. PastStates states are computed by undoing later events.
+    """A `Storage` in memory. Past states are computed by undoing later events.
 
     `compaction_interval` and `lease_interval` are the seconds between rounds of the background tasks that `start` runs
     (0: none). `clock` returns the time by which leases are measured.

@@ -19,7 +19,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, aggregate, invalid, quote, required
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import UrlError, failed, parse_reference
+from steersman.machinery.go.urls import UrlError, parse_error_message, parse_reference
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values.durations import parse_duration
@@ -283,7 +283,9 @@ def _endpoint_errors(endpoint: str, path: Path) -> Iterator[FieldError]:
     try:
         scheme = parse_reference(endpoint).scheme
     except UrlError as error:
-        yield invalid(path, endpoint, f"invalid endpoint for kms provider, error: {failed(endpoint, error)}")
+        yield invalid(
+            path, endpoint, f"invalid endpoint for kms provider, error: {parse_error_message(endpoint, error)}"
+        )
         return
     if scheme != "unix":
         yield invalid(path, endpoint, f"unsupported scheme {quote(scheme)} for KMS provider, only unix is supported")

@@ -113,8 +113,8 @@ class EnvelopeMetrics:
         """Record that a value was encrypted or decrypted with the key of an ID."""
         labels = (kind, provider, _hashed_id(key_id), self._server)
         for gone in _mark_recent(self._used, labels):
-            self.key_ids_last.forget(gone)
-            self.key_ids.forget(gone)
+            self.key_ids_last.remove(gone)
+            self.key_ids.remove(gone)
         self.key_ids.inc(labels)
         self.key_ids_last.set(times.unix_now(), labels)
 
@@ -122,7 +122,7 @@ class EnvelopeMetrics:
         """Record the key ID that a plugin has reported."""
         labels = (provider, sha256_label(key_id), self._server)
         for gone in _mark_recent(self._told, labels):
-            self.status_last.forget(gone)
+            self.status_last.remove(gone)
         self.status_last.set(times.unix_now(), labels)
 
 

@@ -50,7 +50,7 @@ class NeedsKey(Exception):
 
 
 class Transformer(Protocol):
-    """A way to store values. `path` is the key of the value. It is authenticated aggregate_texts with the value, if the way
+    """A way to store values. `path` is the key of the value. It is authenticated together with the value, if the way
     supports that.
     """
 
