@@ -88,7 +88,7 @@ async def own(socks: list[socket.socket], words: SharedWords, results: int) -> t
 
 def shared(workers: int, updates: int, at_once: int) -> tuple[float, list[float]]:
     """The same through an owner: what it took, and each of its workers."""
-    words = SharedWords.made()
+    words = SharedWords.create()
     pairs = [socket.socketpair() for _ in range(workers)]
     results, told = os.pipe()
     children = []

@@ -168,7 +168,7 @@ MADE_BY_HAND = {
     "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
     "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",
     "storage/cache/cacher.py _encoded": "bytes of what was encoded",
-    "storage/cache/past.py _kept": "a number, and bytes",
+    "storage/cache/past_states.py _kept": "a number, and bytes",
     "storage/encryption/kms/envelope.py _seeds": "_MOST_SEEDS",
     "storage/encryption/metrics.py _told": "_MOST_KEY_IDS",
     "storage/encryption/metrics.py _used": "_MOST_KEY_IDS",

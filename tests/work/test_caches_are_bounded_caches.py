@@ -28,7 +28,7 @@ ALLOWED: Final[dict[str, int]] = {
     "nodes/simulated_node.py": 1,
     # what was put in first goes first, whatever was asked for
     "controlplane/ahead.py": 1,
-    "storage/cache/past.py": 1,
+    "storage/cache/past_states.py": 1,
     # the latest is kept whatever its size
     "openapi/cache.py": 1,
     # worker threads ask too
