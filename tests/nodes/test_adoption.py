@@ -100,8 +100,8 @@ async def test_a_node_may_ask_for_it_later(cluster: asking.Node) -> None:
     await cluster.client.patch_without_result(NODES, "later", "", more, subresource="status")
 
     async def follows() -> bool:
-        assert cluster.cluster._movers is not None
-        return cluster.cluster._movers._kubelets._nodes["later"].template.allocatable["cpu"] == "64"
+        assert cluster.cluster._components is not None
+        return cluster.cluster._components._kubelets._nodes["later"].template.allocatable["cpu"] == "64"
 
     await eventually(follows)
 
@@ -109,8 +109,8 @@ async def test_a_node_may_ask_for_it_later(cluster: asking.Node) -> None:
 async def test_nobody_renews_the_lease_of_a_node_that_is_gone(cluster: asking.Node) -> None:
     await cluster.client.create(NODES, of_kwok("gone"))
     await ready(cluster, "gone")
-    assert cluster.cluster._movers is not None
-    kubelets = cluster.cluster._movers._kubelets
+    assert cluster.cluster._components is not None
+    kubelets = cluster.cluster._components._kubelets
     node = kubelets._nodes["gone"]
     await cluster.client.delete(NODES, "gone")
 

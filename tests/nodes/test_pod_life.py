@@ -33,7 +33,7 @@ from steersman.nodes.context import ContainerExit, PodContext
 from steersman.nodes.images import Pulls
 from steersman.nodes.pod_life import PodSyncResult, sync_pod
 from steersman.nodes.resize import NodeCapacity
-from steersman.scheduler.demand.requests import taken_by
+from steersman.scheduler.demand.requests import used_by
 
 PLACE = PodContext(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0
@@ -509,11 +509,11 @@ def test_a_pod_counts_with_the_most_of_what_it_wants_and_has() -> None:
     ask_for_whole(it, "500m", "1")
     assert str(pod_requests(it)["cpu"]) == "1"
     assert str(pod_requests(it, whole_as_reported=False)["cpu"]) == "500m"
-    assert taken_by(it).asked.milli_cpu == 1000
+    assert used_by(it).total.milli_cpu == 1000
     live(it, NOW + 1)
     live(it, NOW + 1)
     assert str(pod_requests(it)["cpu"]) == "500m"
-    assert taken_by(it).asked.milli_cpu == 500
+    assert used_by(it).total.milli_cpu == 500
 
 
 def test_a_container_that_is_held_to_its_pods_limits_starts_anew_where_its_policy_says_so() -> None:
