@@ -128,3 +128,31 @@ async def test_files_of_a_namespace_are_bounded_in_all_its_containers() -> None:
     kept = [number for number in range(100) if containers.files_of(str(number)).files]
     assert kept == list(range(33, 100))
     assert containers.files_of("kept").files
+
+
+def test_what_containers_are_given_is_bounded_in_all_of_them() -> None:
+    containers = Containers()
+    for number in range(100):
+        inside = containers.files_of(str(number))
+        inside.volume_files = {"/m/a": bytes(1_000_000)}
+        inside.files |= inside.volume_files
+        inside.files["/own"] = b"1"
+        containers.count_volume_files(str(number), 1_000_000)
+    kept = [number for number in range(100) if containers.files_of(str(number)).volume_files]
+    assert kept == list(range(33, 100))
+    assert all(containers.files_of(str(number)).files["/own"] == b"1" for number in range(100))
+    assert "/m/a" not in containers.files_of("0").files
+
+
+async def test_volumes_that_are_read_again_unchanged_are_kept_once(room: Room) -> None:
+    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "1" * 1000}})
+    first = (await room.world()).files["/v/a"]
+    assert (await room.world()).files["/v/a"] is first
+    assert room.containers.files_of(room.status.container_id).volume_files["/v/a"] is first
+
+
+async def test_a_probe_after_a_command_finds_the_volumes_that_the_command_found(room: Room) -> None:
+    assert await room.probe("cat", "/v/a") == (0, 0.0, "1")
+    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "2"}})
+    assert (await room.world()).files["/v/a"] == b"2"
+    assert await room.probe("cat", "/v/a") == (0, 0.0, "2")

@@ -10,6 +10,7 @@ from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
+from steersman.nodes.container_status import all_statuses
 from steersman.nodes.contents import Contents
 from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
@@ -17,6 +18,8 @@ from steersman.nodes.shell.effects import World, taken_by
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
+_MOST_VOLUME_BYTES: Final = 64 << 20
+"""Bytes of variables and of files of volumes that are kept for all containers together."""
 _MOST_WITH_FILES: Final = 1000
 """Containers whose files are kept; the least recently used ones beyond that are evicted."""
 
@@ -30,6 +33,8 @@ class ContainerFiles:
         """`files` together with the files of shared volumes; None if there are none."""
         self.volume_files: dict[str, bytes] = {}
         """Files of its ConfigMap, Secret and similar volumes, as last read."""
+        self.volume_size = 0
+        """Bytes of `volume_files` and of the variables in `cached_world` and `rehearsal`."""
         self.modes: dict[str, int] = {}
         """Permission bits that commands have set on files and folders."""
         self.cached_world: tuple[float, World] | None = None
@@ -38,6 +43,15 @@ class ContainerFiles:
         """Rehearsal of its command, from its start on."""
         self.next_output: Printed | float | None = None
         """Next output of the rehearsal, or the time of its next step; None at its end."""
+
+    def drop_volume_files(self) -> None:
+        """Drop the variables and the files of volumes, which are read again when they are needed."""
+        for path, data in self.volume_files.items():
+            if self.files.get(path) is data:
+                del self.files[path]
+        self.volume_files = {}
+        self.cached_world = None
+        self.volume_size = 0
 
 
 class Containers:
@@ -53,6 +67,8 @@ class Containers:
         self._refused: set[str] = set()
         """UIDs of pods whose refusal of requests was recorded as an event."""
         self._inside: dict[str, ContainerFiles] = {}
+        """Files by container ID; the most recently used come last."""
+        self._volume_size = 0
         self._written: dict[str, dict[str, int]] = {}
         """Bytes written by containers, by namespace and container ID; the most recently used come last."""
         self._records: dict[str, dict[str, ContainerRecord]] = {}
@@ -75,9 +91,38 @@ class Containers:
         if found is None:
             found = ContainerFiles()
             if len(self._inside) >= _MOST_WITH_FILES:
-                del self._inside[next(iter(self._inside))]
+                self._drop(next(iter(self._inside)))
         self._inside[container_id] = found
         return found
+
+    def _drop(self, container_id: str) -> None:
+        inside = self._inside.pop(container_id, None)
+        if inside is not None:
+            self._volume_size -= inside.volume_size
+
+    def count_volume_files(self, container_id: str, size: int) -> None:
+        """Record the bytes of variables and files of volumes that are kept for a container.
+
+        If all containers keep too much, those of the least recently used ones are evicted, and read again for their
+        next command. A container whose own command changes files is evicted as a whole, as its command has them too.
+        """
+        inside = self._inside.get(container_id)
+        if inside is None:
+            return
+        self._volume_size += size - inside.volume_size
+        inside.volume_size = size
+        if self._volume_size <= _MOST_VOLUME_BYTES:
+            return
+        for oldest, each in tuple(self._inside.items()):
+            if self._volume_size <= _MOST_VOLUME_BYTES:
+                return
+            if each is inside:
+                continue
+            if each.rehearsal is not None and each.volume_size:
+                self._drop(oldest)
+            else:
+                self._volume_size -= each.volume_size
+                each.drop_volume_files()
 
     def count_written(self, pod: Pod, container_id: str) -> None:
         """Count the files of a container in which something may have been written.
@@ -97,7 +142,7 @@ class Containers:
         while total > _MOST_WRITTEN and len(kept) > 1:
             oldest = next(iter(kept))
             total -= kept.pop(oldest)
-            del self._inside[oldest]
+            self._drop(oldest)
         if kept:
             self._written[pod.metadata.namespace] = kept
 
@@ -133,6 +178,8 @@ class Containers:
         uid = pod.metadata.uid
         if gone:
             self.contents.forget(pod)
+            for status in all_statuses(pod.status):
+                self._drop(status.container_id)
         else:
             self.contents.stop_commands(pod)
         self._exits.pop(uid, None)

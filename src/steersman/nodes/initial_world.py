@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -43,11 +43,14 @@ from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.variables import ArgumentBudget, ArgumentsTooLong, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
+from steersman.work.yielding import time_sliced
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
+_SERVICES_AT_ONCE: Final = 25
+"""Services that are read at once: containers that start together hold so many each."""
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
 
@@ -286,14 +289,18 @@ class _Reader:
 
     # Variables
 
-    async def _services(self) -> list[Service]:
-        """Return the Service of the API server, and those of the pod's namespace unless it disables service links."""
-        namespace = self._pod.metadata.namespace
-        services: list[Service] = []
+    async def _services(self) -> AsyncGenerator[Service, None]:
+        """Yield the Services of the pod's namespace, unless it disables service links, and that of the API server."""
         if self._pod.spec.enable_service_links is not False:
-            services = (await self._client.list(SERVICES, namespace, limit=_MOST_SERVICES)).items
+            left = _MOST_SERVICES
+            async for each in self._client.iterate(SERVICES, self._pod.metadata.namespace, page=_SERVICES_AT_ONCE):
+                yield each
+                left -= 1
+                if not left:
+                    break
         found = await self._client.find(SERVICES, "kubernetes", "default")
-        return services if found is None else [*services, found]
+        if found is not None:
+            yield found
 
     async def variables(self) -> dict[str, str]:
         """Return the variables from Services, then `envFrom`, then `env`; those beyond a process's bounds
@@ -305,8 +312,10 @@ class _Reader:
         return found
 
     async def _put_variables(self, found: Variables) -> None:
-        for name, text in service_variables(await self._services()).items():
-            found.put(name, text)
+        async with contextlib.aclosing(self._services()) as services:
+            async for service in services:
+                async for name, text in time_sliced(service_variables(service)):
+                    found.put(name, text)
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
             if source.config_map_ref is not None:
