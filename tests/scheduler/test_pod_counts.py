@@ -1,4 +1,4 @@
-"""Counts of pods and uses of terms, found by labels and namespaces, are those of a look at all pods."""
+"""Counts of pods and uses of terms, found by labels and namespaces, equal those computed from all pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of nodes is what would be found out anew."""
+"""Cached results about nodes equal freshly computed ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tools.scheduler_comparison.cases import NAMESPACES, Plain, case_of
 from tools.scheduler_comparison.ours import decide
 
 
-class _None:
+class _EmptyInformers:
     """Informers without objects."""
 
-    def for_resource(self, resource: Any) -> _None:
+    def for_resource(self, resource: Any) -> _EmptyInformers:
         return self
 
     def list(self, namespace: str | None = None) -> Sequence[Service]:
@@ -35,11 +35,11 @@ class _None:
         return None
 
     def on_change(self, handler: Any) -> None:
-        """Nothing changes."""
+        """Do nothing, as nothing changes."""
 
 
 def cycle_on(cluster: ClusterState) -> Cycle:
-    demands = Demands(cast(Informers, _None()), cluster)
+    demands = Demands(cast(Informers, _EmptyInformers()), cluster)
     return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None, lambda _: None)
 
 
@@ -82,7 +82,9 @@ Objects = dict[str, Plain]
 
 
 def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: Objects, here: Objects) -> None:
-    """A pod comes, goes, is being deleted or gets other labels; a node gets other labels, taints or room."""
+    """Make a random change: a pod comes, goes, is being deleted or gets other labels; or a node gets other labels,
+    taints or capacity.
+    """
     uid = chance.choice([*pods, ""])
     if uid and uid not in here:
         here[uid] = pods[uid]

@@ -1,4 +1,4 @@
-"""Paths and values of metrics that users give."""
+"""Paths and values of metrics that users configure."""
 
 from __future__ import annotations
 
