@@ -40,8 +40,8 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import NAMESPACES, NODES, PODS, SERVICES
 from steersman.cluster.cluster import Cluster
+from steersman.cluster.components import SCHEDULER
 from steersman.cluster.configuration import Configuration, NodeGroup
-from steersman.cluster.movers import SCHEDULER
 from steersman.controlplane.options import Options
 from steersman.scheduler.scheduler import Scheduler
 from steersman.testing import Environment
