@@ -11,7 +11,7 @@ from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
 from steersman.client.resources import BINDINGS, PODS
-from steersman.controllers.daemon_set.nodes import target_of
+from steersman.controllers.daemon_set.nodes import target_node
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
@@ -49,7 +49,7 @@ async def run_pods(
         done += 1
         name = pod.metadata.name
         if not pod.spec.node_name:
-            target = ObjectReference(kind="Node", name=target_of(pod) or "node-a")
+            target = ObjectReference(kind="Node", name=target_node(pod) or "node-a")
             binding = Binding(metadata=ObjectMeta(name=name, namespace="default"), target=target)
             await client.post_to_subresource(PODS, name, "default", "binding", BINDINGS.encode(binding))
         said_now = {"status": {"phase": phase, "conditions": [condition], **(status or {})}}

@@ -19,7 +19,12 @@ from tests.controllers.waiting import Run, eventually
 def test_the_lowest_address_that_is_free_is_taken() -> None:
     addresses = Addresses(IPv4Network("10.0.0.0/29"))
     addresses.occupy("old", "10.0.0.2")
-    assert [addresses.allocate(each) for each in ("a", "b", "a", "old")] == ["10.0.0.1", "10.0.0.3", "10.0.0.1", "10.0.0.2"]
+    assert [addresses.allocate(each) for each in ("a", "b", "a", "old")] == [
+        "10.0.0.1",
+        "10.0.0.3",
+        "10.0.0.1",
+        "10.0.0.2",
+    ]
     addresses.release("a")
     assert addresses.allocate("c") == "10.0.0.1"
     assert [addresses.allocate(each) for each in ("d", "e", "f")] == ["10.0.0.4", "10.0.0.5", "10.0.0.6"]
