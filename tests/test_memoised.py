@@ -160,7 +160,7 @@ MADE_BY_HAND = {
     "net/client/transport.py _kept": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",
     "net/http2/request.py _known": "_MAX_KNOWN, of at most 2,048 bytes",
-    "nodes/surroundings.py _known": "what one container names",
+    "nodes/initial_world.py _read_objects": "what one container names",
     "openapi/cache.py _kept": "the bytes it is made with",
     "openapi/documents.py _kept": "the documents there are",
     "registry/core/resourcequotas.py _known": "the scopes there are",

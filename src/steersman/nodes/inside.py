@@ -24,6 +24,8 @@ from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
 """Seconds for which probes and hooks reuse the environment that was read for the last one."""
+_ENTRY: Final = 100
+"""Bytes of a name and a value with their place in a dict, besides their characters."""
 _MOST_TURNS: Final = 2000
 """Steps of a container's command that are followed at once for its changes of files."""
 
@@ -50,14 +52,18 @@ async def world_in(
     variables = {} if start is None else start.variables
     world = await _around(client, inside, pod, container, allocatable, variables, own_use=own_use)
     world.processes = processes_of(pod, container)
-    given = world.files
-    for path, data in given.items():
-        if inside.given.get(path) != data:
-            inside.files[path] = data
-    if not own_use:
-        for path in inside.given.keys() - given.keys():
+    before = inside.given
+    given = {path: before[path] if before.get(path) == data else data for path, data in world.files.items()}
+    inside.files |= {path: data for path, data in given.items() if before.get(path) is not data}
+    if own_use:
+        inside.given = {**before, **given}
+    else:
+        for path in before.keys() - given.keys():
             inside.files.pop(path, None)
-    inside.given = {**inside.given, **given} if own_use else dict(given)
+        inside.given = given
+        inside.around = None  # older than this
+    world.files = given
+    containers.keep_given(name, _size(world, inside.given))
     running = status.state.running
     if shared is not None:
         await shared.go_on(times.unix_now())
@@ -91,6 +97,13 @@ async def _around(
     if own_use:
         inside.around = now, world
     return world
+
+
+def _size(world: World, given: Mapping[str, bytes]) -> int:
+    """Return about how many bytes the variables of a container and the files of its volumes take."""
+    variables = sum(map(len, world.environment)) + sum(map(len, world.environment.values()))
+    files = sum(map(len, given)) + sum(map(len, given.values()))
+    return variables + files + _ENTRY * (2 * len(world.environment) + len(given))
 
 
 def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
