@@ -1,4 +1,4 @@
-"""How fast an autoscaler may go."""
+"""Tests of autoscalers' rate limits."""
 
 from __future__ import annotations
 

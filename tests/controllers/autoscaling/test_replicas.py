@@ -1,4 +1,4 @@
-"""How many replicas measurements ask for."""
+"""Tests of the calculation of replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which autoscalers select a pod."""
+"""Tests of the index of autoscalers by selected pods."""
 
 from __future__ import annotations
 

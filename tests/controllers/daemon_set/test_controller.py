@@ -1,4 +1,4 @@
-"""DaemonSets and the nodes that come and change."""
+"""Tests of the DaemonSet controller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def make(client: Client, **spec: Any) -> DaemonSet:
 
 
 async def where(client: Client) -> dict[str | None, str]:
-    """The images of the pods by their nodes."""
+    """Return the images of the pods, by node."""
     return {target_node(pod): (pod.spec.containers or [])[0].image for pod in await pods_of(client)}
 
 

@@ -1,4 +1,4 @@
-"""Nodes that suit, and pods that get there."""
+"""Tests of the matching of DaemonSets and nodes, and of pods for a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments from one template to the next."""
+"""Tests of the Deployment controller."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def change_image(client: Client, image: str) -> None:
 
 
 async def sets(client: Client) -> dict[str, ReplicaSet]:
-    """The ReplicaSets by their images."""
+    """Return the ReplicaSets by image."""
     found = (await client.list(REPLICA_SETS, "default")).items
     return {(each.spec.template.spec.containers or [])[0].image: each for each in found}
 

@@ -1,4 +1,4 @@
-"""What Deployments write down in annotations."""
+"""Tests of the annotations of Deployments and ReplicaSets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What budgets come to."""
+"""Tests of the computation of a budget's status."""
 
 from __future__ import annotations
 

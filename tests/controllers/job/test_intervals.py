@@ -1,4 +1,4 @@
-"""Sets of indexes."""
+"""Tests of sets of completion indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies say of pods and indexes."""
+"""Tests of pod failure policies and success policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large pod templates are worked on beside the loop."""
+"""Tests that work on large pod templates is offloaded."""
 
 from __future__ import annotations
 
