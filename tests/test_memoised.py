@@ -63,6 +63,7 @@ OF_THE_PACKAGE = {
     "nodes.stages.go_template.evaluation._arity",
     "work.memory._trim",
     "work.offloading._of_process",
+    "work.parts.Part.needs",
     "machinery.managed_fields.builtin._builder",
     "machinery.managed_fields.builtin._builder_on_request",
     "machinery.managed_fields.builtin.schema_of_kind",

@@ -133,22 +133,22 @@ async def test_files_of_a_namespace_are_bounded_in_all_its_containers() -> None:
 def test_what_containers_are_given_is_bounded_in_all_of_them() -> None:
     containers = Containers()
     for number in range(100):
-        inside = containers.inside(str(number))
-        inside.given = {"/m/a": bytes(1_000_000)}
-        inside.files |= inside.given
+        inside = containers.files_of(str(number))
+        inside.volume_files = {"/m/a": bytes(1_000_000)}
+        inside.files |= inside.volume_files
         inside.files["/own"] = b"1"
-        containers.keep_given(str(number), 1_000_000)
-    kept = [number for number in range(100) if containers.inside(str(number)).given]
+        containers.count_volume_files(str(number), 1_000_000)
+    kept = [number for number in range(100) if containers.files_of(str(number)).volume_files]
     assert kept == list(range(33, 100))
-    assert all(containers.inside(str(number)).files["/own"] == b"1" for number in range(100))
-    assert "/m/a" not in containers.inside("0").files
+    assert all(containers.files_of(str(number)).files["/own"] == b"1" for number in range(100))
+    assert "/m/a" not in containers.files_of("0").files
 
 
 async def test_volumes_that_are_read_again_unchanged_are_kept_once(room: Room) -> None:
     await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "1" * 1000}})
     first = (await room.world()).files["/v/a"]
     assert (await room.world()).files["/v/a"] is first
-    assert room.containers.inside(room.status.container_id).given["/v/a"] is first
+    assert room.containers.files_of(room.status.container_id).volume_files["/v/a"] is first
 
 
 async def test_a_probe_after_a_command_finds_the_volumes_that_the_command_found(room: Room) -> None:

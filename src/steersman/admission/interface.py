@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
@@ -68,8 +69,7 @@ class NamespaceState:
         """PodSecurity's policy parsed from the labels, None until it is parsed."""
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(Struct):
     """Admission attributes: one write to be admitted.
 
     `action` is the action of the request. `kind` is the kind of `obj` and `old`. Both are of the stored version, or of

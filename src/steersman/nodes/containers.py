@@ -18,7 +18,7 @@ from steersman.nodes.shell.effects import World, taken_by
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
-_MOST_GIVEN: Final = 64 << 20
+_MOST_VOLUME_BYTES: Final = 64 << 20
 """Bytes of variables and of files of volumes that are kept for all containers together."""
 _MOST_WITH_FILES: Final = 1000
 """Containers whose files are kept; the least recently used ones beyond that are evicted."""
@@ -33,8 +33,8 @@ class ContainerFiles:
         """`files` together with the files of shared volumes; None if there are none."""
         self.volume_files: dict[str, bytes] = {}
         """Files of its ConfigMap, Secret and similar volumes, as last read."""
-        self.given_size = 0
-        """Bytes of `given` and of the variables in `around` and `course`."""
+        self.volume_size = 0
+        """Bytes of `volume_files` and of the variables in `cached_world` and `rehearsal`."""
         self.modes: dict[str, int] = {}
         """Permission bits that commands have set on files and folders."""
         self.cached_world: tuple[float, World] | None = None
@@ -44,14 +44,14 @@ class ContainerFiles:
         self.next_output: Printed | float | None = None
         """Next output of the rehearsal, or the time of its next step; None at its end."""
 
-    def forget_given(self) -> None:
+    def drop_volume_files(self) -> None:
         """Drop the variables and the files of volumes, which are read again when they are needed."""
-        for path, data in self.given.items():
+        for path, data in self.volume_files.items():
             if self.files.get(path) is data:
                 del self.files[path]
-        self.given = {}
-        self.around = None
-        self.given_size = 0
+        self.volume_files = {}
+        self.cached_world = None
+        self.volume_size = 0
 
 
 class Containers:
@@ -68,7 +68,7 @@ class Containers:
         """UIDs of pods whose refusal of requests was recorded as an event."""
         self._inside: dict[str, ContainerFiles] = {}
         """Files by container ID; the most recently used come last."""
-        self._given_size = 0
+        self._volume_size = 0
         self._written: dict[str, dict[str, int]] = {}
         """Bytes written by containers, by namespace and container ID; the most recently used come last."""
         self._records: dict[str, dict[str, ContainerRecord]] = {}
@@ -98,9 +98,9 @@ class Containers:
     def _drop(self, container_id: str) -> None:
         inside = self._inside.pop(container_id, None)
         if inside is not None:
-            self._given_size -= inside.given_size
+            self._volume_size -= inside.volume_size
 
-    def keep_given(self, container_id: str, size: int) -> None:
+    def count_volume_files(self, container_id: str, size: int) -> None:
         """Record the bytes of variables and files of volumes that are kept for a container.
 
         If all containers keep too much, those of the least recently used ones are evicted, and read again for their
@@ -109,20 +109,20 @@ class Containers:
         inside = self._inside.get(container_id)
         if inside is None:
             return
-        self._given_size += size - inside.given_size
-        inside.given_size = size
-        if self._given_size <= _MOST_GIVEN:
+        self._volume_size += size - inside.volume_size
+        inside.volume_size = size
+        if self._volume_size <= _MOST_VOLUME_BYTES:
             return
         for oldest, each in tuple(self._inside.items()):
-            if self._given_size <= _MOST_GIVEN:
+            if self._volume_size <= _MOST_VOLUME_BYTES:
                 return
             if each is inside:
                 continue
-            if each.course is not None and each.given_size:
+            if each.rehearsal is not None and each.volume_size:
                 self._drop(oldest)
             else:
-                self._given_size -= each.given_size
-                each.forget_given()
+                self._volume_size -= each.volume_size
+                each.drop_volume_files()
 
     def count_written(self, pod: Pod, container_id: str) -> None:
         """Count the files of a container in which something may have been written.

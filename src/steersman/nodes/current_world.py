@@ -24,6 +24,8 @@ from steersman.nodes.shell.effects import Memory, World
 
 _FRESH: Final = 60.0
 """Seconds for which probes and hooks reuse the environment that was read for the last one."""
+_ENTRY_SIZE: Final = 100
+"""Bytes of a name and a value with their entry in a dict, besides their characters."""
 _MOST_TURNS: Final = 2000
 """Steps of a container's command that are followed at once for its changes of files."""
 
@@ -50,14 +52,18 @@ async def current_world(
     variables = {} if start is None else start.variables
     world = await _initial_world(client, files_of_container, pod, container, allocatable, variables, own_use=own_use)
     world.processes = processes_of(pod, container)
-    given = world.files
-    for path, data in given.items():
-        if files_of_container.volume_files.get(path) != data:
-            files_of_container.files[path] = data
-    if not own_use:
-        for path in files_of_container.volume_files.keys() - given.keys():
+    before = files_of_container.volume_files
+    read = {path: before[path] if before.get(path) == data else data for path, data in world.files.items()}
+    files_of_container.files |= {path: data for path, data in read.items() if before.get(path) is not data}
+    if own_use:
+        files_of_container.volume_files = {**before, **read}
+    else:
+        for path in before.keys() - read.keys():
             files_of_container.files.pop(path, None)
-    files_of_container.volume_files = {**files_of_container.volume_files, **given} if own_use else dict(given)
+        files_of_container.volume_files = read
+        files_of_container.cached_world = None  # older than this
+    world.files = read
+    containers.count_volume_files(name, _size(world, files_of_container.volume_files))
     running = status.state.running
     if shared is not None:
         await shared.run_due(times.unix_now())
@@ -93,6 +99,13 @@ async def _initial_world(
     if own_use:
         files_of_container.cached_world = now, world
     return world
+
+
+def _size(world: World, volume_files: Mapping[str, bytes]) -> int:
+    """Return about how many bytes the variables of a container and the files of its volumes take."""
+    variables = sum(map(len, world.environment)) + sum(map(len, world.environment.values()))
+    files = sum(map(len, volume_files)) + sum(map(len, volume_files.values()))
+    return variables + files + _ENTRY_SIZE * (2 * len(world.environment) + len(volume_files))
 
 
 def _copy(world: World, files_of_container: ContainerFiles, *, memory: Memory) -> World:

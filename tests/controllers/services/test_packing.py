@@ -14,6 +14,7 @@ from steersman.controllers.services.packing import MOST, Packing, pod_of, recycl
 from steersman.controllers.services.ports import ports_of_pod
 from steersman.machinery.codec.serializer import deep_copy
 from tests.controllers.services.objects import pod, service
+from tests.example_counts import examples
 
 _VERSIONS = count(1)
 
@@ -138,7 +139,7 @@ def test_labels_of_the_service_are_those_of_its_slices() -> None:
     assert all(each.metadata.labels["team"] == "x" for each in packing.slices.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 260), st.sampled_from(("ready", "not", "gone"))), max_size=120), max_size=8
