@@ -29,5 +29,5 @@ def test_a_class_knows_which_rare_hooks_it_has_its_own_or_inherited() -> None:
 
 def test_built_in_kinds_have_the_hooks_that_they_need() -> None:
     assert not CONFIG_MAPS.strategy.does
-    assert "judges_metadata_last" in EVENTS.strategy.does
+    assert "validates_metadata_last" in EVENTS.strategy.does
     assert SERVICES.strategy.does >= {"canonicalize", "warnings_on_create", "warnings_on_update"}

@@ -129,7 +129,7 @@ class RemoteDiscovery:
         known = self._fetched.get(key)
         if known is not None and known.requested > changed:
             return known.versions
-        requested, wanted = monotonic(), self._wanted_of(key)
+        requested, wanted = monotonic(), self._group_versions_of(key)
         known = known if known is not None and known.wanted == wanted else None
         headers = [("Accept", _ACCEPTED)]
         if known is not None and known.etag:
@@ -148,7 +148,7 @@ class RemoteDiscovery:
             return versions
         return await self._legacy(backend, registration)
 
-    def _wanted_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
+    def _group_versions_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
         """Return the group versions of all APIServices of this server."""
         return frozenset((each.group, each.version) for each, _ in self._registrations.values() if each.service == key)
 

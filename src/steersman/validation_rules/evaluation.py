@@ -185,7 +185,7 @@ class _Evaluator:
             return
         give_way()
         if node.rules:
-            self._own(node, new, old, path, ratchet, name, is_resource=is_resource)
+            self._evaluate_node(node, new, old, path, ratchet, name, is_resource=is_resource)
         if not node.traits & RULES_BELOW:
             return
         if isinstance(new, list):
@@ -231,7 +231,7 @@ class _Evaluator:
                 is_resource=is_resource,
             )
 
-    def _own(
+    def _evaluate_node(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
         """Evaluate the rules of a node itself."""
@@ -346,7 +346,7 @@ def _cel_value(raw: Any, node: Node, *, is_resource: bool) -> Any:
 
 
 def _rule_text(rule: Rule) -> str:
-    """Return the text that stands for a rule in messages."""
+    """Return the description of a rule in messages."""
     return trim_space(rule.get("message") or rule["rule"])
 
 
