@@ -85,7 +85,7 @@ class Rules:
         self._root: Final = root
         self._is_resource: Final = is_resource
         self._declarations = Declarations()
-        self._visible: Final[dict[tuple[int, str], bool]] = {}
+        self._visibility_cache: Final[dict[tuple[int, str], bool]] = {}
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
@@ -152,10 +152,10 @@ class Rules:
     def is_visible(self, node: Node, name: str) -> bool:
         """Return True if expressions can see values of a node."""
         key = (id(node), name)
-        found = self._visible.get(key)
+        found = self._visibility_cache.get(key)
         if found is None:
             sized = self._declarations.type_of(node, name, is_resource=bool(node.traits & EMBEDDED))
-            found = self._visible[key] = sized is not None
+            found = self._visibility_cache[key] = sized is not None
         return found
 
 
