@@ -56,6 +56,7 @@ OF_THE_PACKAGE = {
     "machinery.codec.protobuf.tables._message",
     "machinery.codec.protobuf.transcode._part",
     "machinery.codec.serializer._decoder",
+    "machinery.codec.serializer._decoder_of_own",
     "machinery.codec.serializer._printed_if_none",
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",
@@ -70,8 +71,6 @@ OF_THE_PACKAGE = {
     "machinery.managed_fields.plain.members",
     "net.client.http2.health.health_of_environment",
     "openapi.derived._modules",
-    "openapi.descriptions._recorded_layouts",
-    "openapi.descriptions._version_of",
     "openapi.descriptions.digest",
     "openapi.parameters.options",
     "openapi.paths._shared",
@@ -120,7 +119,7 @@ OF_CLIENTS = {
     "machinery.managed_fields.path_elements._order": "short elements",
     "machinery.managed_fields.reconcile._decode": "field sets of at most 8,192 bytes",
     "machinery.managed_fields.requests._from_user_agent": "user agents of at most 256 characters",
-    "machinery.metrics.hashed": "ids of keys of at most 1,024 characters",
+    "machinery.metrics.sha256_label": "ids of keys of at most 1,024 characters",
     "machinery.values.quantity._canonical_text": "short texts",
     "machinery.values.quantity._canonical_trimmed": "short texts",
     "machinery.values.quantity._is_whole_in_milli": "short texts",
@@ -147,9 +146,9 @@ OF_CLIENTS = {
 """Functions whose keys come from outside, and what bounds a key. How many keys there are is in the decorator."""
 
 MADE_BY_HAND = {
-    "admission_plugins/event_rate_limit.py _found": "cache_size of the configuration; long keys by digest",
-    "admission_rules/evaluation.py _known": "one evaluation, whose cost is bounded",
-    "admission_rules/schema_types.py _known": "one schema",
+    "admission_plugins/event_rate_limit.py _buckets_by_key": "cache_size of the configuration; long keys by digest",
+    "admission_rules/evaluation.py _values": "one evaluation, whose cost is bounded",
+    "admission_rules/schema_types.py _types_by_name": "one schema",
     "aggregator/remote_discovery.py _document_cache": "the Services of APIServices",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
     "controllers/daemon_set/controller.py _known": "4,096 names of nodes",
@@ -206,9 +205,12 @@ def made_by_hand() -> Iterator[str]:
                 and not (value.args or value.keywords)
                 and ast.unparse(value.func) in ORDERED
             )
+            listed = f"{path} {name}"
             is_empty = isinstance(value, ast.Dict) and not value.keys and isinstance(target, ast.Attribute)
-            if is_ordered or (is_empty and (name in OF_THEIR_NAMES or name.endswith("_cache"))):
-                yield f"{path} {name}"
+            if is_ordered or (
+                is_empty and (name in OF_THEIR_NAMES or name.endswith("_cache") or listed in MADE_BY_HAND)
+            ):
+                yield listed
 
 
 @pytest.mark.slow
