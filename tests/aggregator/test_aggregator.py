@@ -1,4 +1,4 @@
-"""APIServices come and go: what is listed, and who answers."""
+"""Registration and removal of APIServices: what is listed, and which server answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The condition Available, and what follows from it."""
+"""The condition Available and its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is passed on to a server behind this one, and what becomes of its answers."""
+"""Requests forwarded to an aggregated server, and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAPI documents of servers behind this one."""
+"""OpenAPI documents of aggregated servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until(client: Client, path: str, member: str, *, there: bool = True) -> Any:
-    """The document once a path is in it, or not any more."""
+    """Return the document once it has a path, or no longer has it."""
     async with asyncio.timeout(20):
         while True:
             found = (await client.get(path)).json()
@@ -114,7 +114,7 @@ async def test_what_is_no_document_changes_nothing(client: Client, behind: Exten
 
 @pytest.mark.parametrize("has_v3", [True, False])
 async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionServer, has_v3: bool) -> None:
-    """By its v3 document, or that which is made of v2."""
+    """The types come from its v3 document, or from one converted from v2."""
     gvk = {"x-kubernetes-group-version-kind": [{"group": GROUP, "version": "v1", "kind": "Thing"}]}
     thing = {"type": "object", "properties": {"size": {"type": "integer"}}, **gvk}
     name = ROOT.removeprefix("/")

@@ -1,4 +1,4 @@
-"""What kube-apiserver does with custom resources where one would not expect it; found by `tools/differential`."""
+"""Surprising behaviour of kube-apiserver with custom resources, found by `tools/differential`."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ async def test_operations_across_namespaces_have_the_kind_with_a_capital(cluster
 
 
 async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> None:
-    """Nothing but the status of what is sent counts; the object stays what it is."""
+    """Only the status of the sent object counts; the stored object keeps its kind."""
     await cluster.define(definition(version("v1", spec(a=TEXT), subresources={"status": {}})))
     await cluster.create({"metadata": {"name": "x"}, "spec": {"a": "b"}})
     path = f"{cluster.path('v1')}/x/status"
@@ -320,7 +320,7 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
 
 @pytest.fixture
 async def owned_in_a_version_that_is_gone(cluster: Cluster) -> Cluster:
-    """Foos `x` and `y`, with an owner who wrote in v1alpha1, which their definition does not have any more."""
+    """Create Foos `x` and `y` with fields owned in v1alpha1, a version that their definition has no longer."""
     versions = [version("v1alpha1", spec(a=TEXT, b=TEXT), storage=True), version("v1", spec(a=TEXT, b=TEXT))]
     await cluster.define(definition(versions[0], {**versions[1], "storage": False}))
     name = f"foos.{GROUP}"

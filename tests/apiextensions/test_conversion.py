@@ -1,4 +1,4 @@
-"""Objects of a definition in several versions, converted by a webhook or as they are."""
+"""Objects of a definition with several versions, converted by a webhook or by apiVersion only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def read(cluster: Cluster, path: str, **headers: str) -> Any:
 
 
 async def serves_anew(cluster: Cluster, change: dict[str, Any]) -> None:
-    """Changes a definition, and waits until what it says is what is served."""
+    """Change a definition, and wait until the change is served."""
     server = cluster.client.plane.server
     assert server is not None
     before = server.catalogue.entry(GROUP, "foos")
@@ -113,7 +113,7 @@ async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster, h
 
 
 async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_after_the_other(cluster, hook):
-    """kube-apiserver asks for each object alone."""
+    """kube-apiserver sends one request per object."""
 
     def first_only(answer: Any, review: Any) -> Any:
         del answer["response"]["convertedObjects"][1:]
@@ -257,7 +257,7 @@ async def test_a_webhook_that_does_not_answer(cluster, hook, monkeypatch):
 
 
 async def test_a_conversion_ends_when_nobody_waits_for_it(cluster, hook):
-    """A list of thousands that a webhook answers slowly, one by one, would go on for hours."""
+    """A list of thousands of objects that a slow webhook converts one by one would run for hours."""
     await cluster.define(hosts(hook.config()))
     await made(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()
@@ -326,7 +326,7 @@ async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster,
 
 
 async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster, hook):
-    """The sequence, and who owns what after it, were recorded from kube-apiserver."""
+    """The sequence and the resulting owners were recorded from kube-apiserver."""
 
     async def applied(version: str, manager: str, spec: dict[str, Any], force: str = "") -> Any:
         body = json.dumps(foo(version, "a", spec)).encode()

@@ -1,4 +1,6 @@
-"""What of a webhook's answer is taken, and what is said of the rest. The texts were recorded from kube-apiserver."""
+"""The parts of a webhook's answer that are accepted, and the error texts for the others, as recorded from
+kube-apiserver.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind 
 
 
 def answer(response: Any = None, **more: Any) -> dict[str, Any]:
-    """The answer of a webhook that converts one object, unless `response` and `more` say otherwise."""
+    """Return the answer of a webhook that has converted one object, changed by `response` and `more`."""
     whole = {"uid": UID, "result": {"status": "Success"}, "convertedObjects": [{}]}
     if isinstance(response, dict):
         whole |= response
@@ -157,7 +159,7 @@ METADATA = {"name": "a", "namespace": "ns", "uid": "u", "labels": {"l": "1"}, "a
 
 
 def an_object(metadata: Any = None, **more: Any) -> dict[str, Any]:
-    """A converted object; `metadata` adds to that of the original."""
+    """Return a converted object; `metadata` adds to that of the original."""
     return {"apiVersion": "e.x/v2", "kind": "Foo", "metadata": METADATA | (metadata or {}), **more}
 
 
@@ -272,7 +274,7 @@ def test_what_is_no_object_is_told_alone(raw, text):
     ],
 )
 def test_an_answer_of_very_many_values_is_not_decoded(response: Any) -> None:
-    """Five million empty lists took 47 seconds, in half of which nothing else was done."""
+    """Decoding five million empty lists took 47 seconds, and blocked the event loop for half of them."""
     with pytest.raises(ReviewError, match=r"^ failed: the answer has more than 262144 values$"):
         converted_objects(json.dumps(answer(response)).encode(), "v1", UID, 1)
 

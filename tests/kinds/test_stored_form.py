@@ -1,4 +1,4 @@
-"""Values of what lies in a store in any form, and the other way."""
+"""Conversion between stored bytes of any form and values."""
 
 from __future__ import annotations
 

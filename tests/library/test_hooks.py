@@ -1,4 +1,4 @@
-"""Hooks of declared classes: what they may change, what they may give, and where they may be declared."""
+"""Hooks of declared classes: permitted changes, results, and places of declaration."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ class Plate(msgspec.Struct):
 
 
 async def test_patterns_are_compiled_beside_the_loop_before_hooks_that_wait(serve: Any) -> None:
-    """The first object of a schema finds its patterns not compiled yet."""
+    """The patterns of a schema are not compiled yet when its first object arrives."""
     server = await serve(Plate)
     plates = boats().replace("boats", "plates")
     for text, status in (("AB-12", 201), ("ab-12", 422)):

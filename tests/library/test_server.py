@@ -32,7 +32,7 @@ HEARD: list[tuple[str, str, str]] = []
 
 
 class ShipSpec(msgspec.Struct, rename="camel"):
-    """What is wanted of a ship."""
+    """The desired state of a ship."""
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
     name: Annotated[str, Rule("!self.contains(' ')", message="has a space")] = "nameless"
@@ -40,7 +40,7 @@ class ShipSpec(msgspec.Struct, rename="camel"):
 
 
 class ShipStatus(msgspec.Struct, rename="camel"):
-    """What is."""
+    """The observed state of a ship."""
 
     replicas: int = 0
 
@@ -85,7 +85,7 @@ class OldShipSpec(msgspec.Struct):
 
 @version_of(Ship, "v1alpha1", deprecated=True)
 class OldShip(msgspec.Struct):
-    """A ship, as it was once."""
+    """A ship in an old version."""
 
     spec: OldShipSpec = msgspec.field(default_factory=OldShipSpec)
 

@@ -1,4 +1,4 @@
-"""What a start does without."""
+"""Modules that are not imported, and checks that are skipped, when a server starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ UNUSED = (
     "steersman.schema.mail_address",
     "steersman.openapi.builder",
 )
-"""What is slow to load and needed by few requests, or by none."""
+"""Modules that are slow to import and used by few requests, or none."""
 
 
 @resource("e.x/v1")

@@ -1,4 +1,4 @@
-"""Classes whose objects are in a storage of one's own."""
+"""Classes with a custom storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLD: list[tuple[str, str]] = []
 
 
 class Shelf:
-    """Books in a dictionary, by namespace and name; versions are counted."""
+    """A storage of books in a dictionary, by namespace and name; versions are consecutive numbers."""
 
     def __init__(self) -> None:
         self.clear()
@@ -111,7 +111,7 @@ class Book(msgspec.Struct):
 
 
 class Adder:
-    """Answers, and keeps nothing."""
+    """A storage that answers posted objects and stores nothing."""
 
     async def create(self, request: Request[Sum], obj: Sum) -> Sum:
         obj.total = sum(obj.numbers)
@@ -128,7 +128,7 @@ class Sum:
 
 
 class Clock:
-    """What is computed when it is asked for."""
+    """A storage of objects that are computed on request."""
 
     async def get(self, request: Request[Hour]) -> Hour | None:
         return next((each for each in await self.list(request) if each.metadata.name == request.metadata.name), None)

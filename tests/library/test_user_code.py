@@ -1,4 +1,4 @@
-"""Code of the library's users that misbehaves: the server goes on, and stores nothing that is no JSON."""
+"""Faulty code of the library's users: the server continues, and stores nothing that JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.library.user_code import NoJson, UserCodeFailed, check_values, ke
 from tests.library.asking import ask
 
 DO: dict[str, Callable[[Any], Any]] = {}
-"""What a place of user code does, by its name."""
+"""Functions called by the hooks, by the name of the hook."""
 
 
 def do(place: str, instance: Any = None) -> Any:
@@ -28,7 +28,7 @@ def do(place: str, instance: Any = None) -> Any:
 
 @resource("e.x/v1")
 class Cart(msgspec.Struct):
-    """Does at every place what the test says."""
+    """A class whose hooks all call the function of the test."""
 
     speed: float = 1.0
     tags: set[str] = msgspec.field(default_factory=set)
@@ -74,7 +74,7 @@ class OldCart(msgspec.Struct):
 
 
 class Yard:
-    """A storage whose every verb does what the test says."""
+    """A storage whose verbs all call the function of the test."""
 
     async def get(self, request: Request[Wagon]) -> Wagon | None:
         return do("get") or Wagon(ObjectMeta(name="a", namespace="default", resource_version="1"))

@@ -1,4 +1,4 @@
-"""The hooks of strategies: those that few kinds have are called where a class has them, and not where it has not."""
+"""Strategy hooks: an optional hook is called only for classes that define it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of definitions: what they may cost. What else is wrong with them is in tests/registry/apiextensions."""
+"""The cost limits of rules in definitions. Their other errors are in tests/registry/apiextensions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def judged(schema: dict[str, Any], *, limits_each: bool = True) -> list[str]:
 
 
 def lists(count: int, **members: Any) -> dict[str, Any]:
-    """A schema of some lists within each other, of texts that each cost a little."""
+    """Return a schema of nested lists of strings, with a rule of some cost for each string."""
     schema: dict[str, Any] = {
         "type": "string",
         "maxLength": 10,

@@ -55,7 +55,7 @@ class OldShip(msgspec.Struct):
 
 @resource("who.x/v1")
 class Visit(msgspec.Struct):
-    """Says who made it."""
+    """A resource that records the user who created it."""
 
     user: str = ""
     groups: list[str] = []
@@ -77,7 +77,7 @@ def visit(name: str) -> dict[str, Any]:
 
 
 async def ask(server: Server, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-    """Past the cluster, without a certificate."""
+    """Send a request directly to the server, without a certificate."""
     fields = [("accept", "application/json"), *((name.replace("_", "-"), each) for name, each in headers.items())]
     data = b"" if body is None else json.dumps(body).encode()
     if data:

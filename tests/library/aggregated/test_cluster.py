@@ -1,4 +1,4 @@
-"""Requests to a cluster's API server, which answers in many ways."""
+"""Requests to a cluster's API server, with many kinds of answers."""
 
 from __future__ import annotations
 

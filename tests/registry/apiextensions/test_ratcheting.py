@@ -1,4 +1,4 @@
-"""What is wrong with a stored definition already may stay so."""
+"""Ratcheting: errors of a stored definition may remain in an update."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _webhook(**members: Any) -> Body:
 
 
 def _stays(body: Body) -> bool:
-    """Whether an update that changes something else is taken."""
+    """Return True if an update that changes something else is accepted."""
     return not updated(_changed(body), _stored(body))[1]
 
 

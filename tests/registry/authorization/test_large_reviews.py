@@ -1,4 +1,4 @@
-"""Reviews of access that are large are read beside the loop."""
+"""Large access reviews are read in worker threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services and the objects of their addresses are brought together again."""
+"""Repair of Services and their IPAddress objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALLOCATED = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.
 
 
 class Cluster:
-    """A control plane whose own repair looks at nothing, a repair by hand, and the time it goes by."""
+    """A control plane whose own repair is off, a repair started by the test, and a clock."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -31,7 +31,7 @@ class Cluster:
         self.use_range("10.0.0.0/24")
 
     def use_range(self, text: str) -> None:
-        """The range that the server itself is given, besides ServiceCIDRs."""
+        """Set the range that the server has in addition to ServiceCIDRs."""
         ranges = (ip_network(text),)
         services: Any = SimpleNamespace(objects=self.plane.objects, service_cluster_ip_ranges=ranges)
         self.repair = ServiceIPRepair(services, clock=lambda: self.ahead.total_seconds())
@@ -51,12 +51,12 @@ class Cluster:
         await self.plane.objects("networking.k8s.io", "ipaddresses").delete(loopback(name=address), address)
 
     async def owner(self, address: str) -> str | None:
-        """The service that an address is for, None if it is nobody's."""
+        """Return the service that owns an address, None if there is none."""
         found = await self.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", address)
         return None if found is None else found.spec.parent_ref.name
 
     async def look(self, *, later: int = 0) -> list[tuple[str, str]]:
-        """Looks at everything; the reasons and objects of all Events so far."""
+        """Run the repair, and return the reasons and objects of all Events so far."""
         self.ahead += timedelta(seconds=later)
         self.repair.everything_changed()
         await self.repair.run()

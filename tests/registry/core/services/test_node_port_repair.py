@@ -1,4 +1,4 @@
-"""Node ports that count as taken are held to the Services there are."""
+"""Comparison of the allocated node ports with the stored Services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.registry.networking.servicecidrs import SERVICE_CIDRS
 
 
 class Net:
-    """Services of a cluster, and a repair by hand: each `repair` is that of a new server."""
+    """Services of a cluster, and a repair started by the test: each `repair` is that of a new server."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
@@ -36,7 +36,7 @@ class Net:
         return set(read_taken(stored.value))
 
     async def spoil(self, ports: range, *taken: int) -> None:
-        """Has others have written these."""
+        """Store an allocation of these ports, as another server would."""
         spoiled = TakenPorts(ports)
         for port in taken:
             spoiled.allocate(port)
@@ -131,7 +131,7 @@ async def test_what_is_outside_of_the_range_is_told(net: Net) -> None:
 
 
 async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch) -> None:
-    """Another server takes a port between what a repair reads and what it writes."""
+    """Another server allocates a port between a repair's read and write."""
     await net.service("a", 30001)
     replace = NodePorts.replace
     others = iter([net.service("b", 30002)])

@@ -1,4 +1,4 @@
-"""Ports on nodes are one bitmap, which several servers write, kube-apiserver among them."""
+"""Node port allocation: one stored bitmap, written by several servers, also by kube-apiserver."""
 
 from __future__ import annotations
 
