@@ -111,13 +111,13 @@ class ExtensionServer:
     def ca_bundle(self) -> str:
         return base64.b64encode(self._files.ca.read_bytes()).decode()
 
-    async def asked(self, path: str, count: int = 1) -> list[Received]:
+    async def wait_for_requests(self, path: str, count: int = 1) -> list[Received]:
         """Wait for this number of requests for a path, and return them."""
         async with asyncio.timeout(20), self._came:
-            await self._came.wait_for(lambda: len(self.of(path)) >= count)
-        return self.of(path)
+            await self._came.wait_for(lambda: len(self.requests_for(path)) >= count)
+        return self.requests_for(path)
 
-    def of(self, path: str) -> list[Received]:
+    def requests_for(self, path: str) -> list[Received]:
         return [each for each in self.received if each.path == path]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

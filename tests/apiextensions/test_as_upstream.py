@@ -319,7 +319,7 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
 
 
 @pytest.fixture
-async def owned_in_a_version_that_is_gone(cluster: Cluster) -> Cluster:
+async def create_owned_in_removed_version(cluster: Cluster) -> Cluster:
     """Create Foos `x` and `y` with fields owned in v1alpha1, a version that their definition has no longer."""
     versions = [version("v1alpha1", spec(a=TEXT, b=TEXT), storage=True), version("v1", spec(a=TEXT, b=TEXT))]
     await cluster.define(definition(versions[0], {**versions[1], "storage": False}))
@@ -342,9 +342,9 @@ def owners(found: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("body", [{"spec": {"b": "2"}}, {}])
 async def test_an_apply_fails_where_an_owner_wrote_in_a_version_that_is_gone(
-    owned_in_a_version_that_is_gone: Cluster, body: dict[str, Any]
+    create_owned_in_removed_version: Cluster, body: dict[str, Any]
 ) -> None:
-    cluster = owned_in_a_version_that_is_gone
+    cluster = create_owned_in_removed_version
     answer = await apply(cluster, body)
     text = f"request to convert CR to an invalid group/version: {GROUP}/v1alpha1"
     assert (answer.status, answer.json()["message"]) == (500, text)
@@ -354,9 +354,9 @@ async def test_an_apply_fails_where_an_owner_wrote_in_a_version_that_is_gone(
 
 
 async def test_any_other_write_forgets_owners_where_one_wrote_in_a_version_that_is_gone(
-    owned_in_a_version_that_is_gone: Cluster,
+    create_owned_in_removed_version: Cluster,
 ) -> None:
-    cluster = owned_in_a_version_that_is_gone
+    cluster = create_owned_in_removed_version
     written = await cluster.client.patch(f"{cluster.path()}/y?fieldManager=m", {"spec": {"b": "2"}})
     assert (written.status, owners(written.json())) == (200, [])
     path = f"{cluster.path()}/y?fieldManager=one"

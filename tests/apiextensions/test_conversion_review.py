@@ -163,12 +163,12 @@ def an_object(metadata: Any = None, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "e.x/v2", "kind": "Foo", "metadata": METADATA | (metadata or {}), **more}
 
 
-def take(value: Any) -> OpenObject:
+def accept(value: Any) -> OpenObject:
     return accept_converted(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
 
 
 def test_only_labels_and_annotations_of_an_object_may_be_changed():
-    changed = take(
+    changed = accept(
         an_object(
             {
                 "labels": {"new": "2"},
@@ -190,10 +190,10 @@ def test_only_labels_and_annotations_of_an_object_may_be_changed():
 
 
 def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_validated():
-    found = take(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
+    found = accept(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
     assert found.content == {"spec": {"host": 7}}
-    assert take(an_object(spec={})).content == {"spec": {}}
-    assert take(an_object(spec="text")).content == {"spec": "text"}
+    assert accept(an_object(spec={})).content == {"spec": {}}
+    assert accept(an_object(spec="text")).content == {"spec": "text"}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_val
 )
 def test_objects_that_are_not_what_was_sent(value, text):
     with pytest.raises(ReviewError) as raised:
-        take(value)
+        accept(value)
     assert str(raised.value) == f" {text}"
 
 
@@ -246,7 +246,7 @@ def test_objects_that_are_not_what_was_sent(value, text):
 )
 def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
     with pytest.raises(ReviewError) as raised:
-        take(an_object(metadata))
+        accept(an_object(metadata))
     assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')
 
 
@@ -261,7 +261,7 @@ def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
 )
 def test_what_is_no_object_is_told_alone(raw, text):
     with pytest.raises(ReviewError) as raised:
-        take(raw)
+        accept(raw)
     assert (str(raised.value), raised.value.is_complete) == (text, True)
 
 

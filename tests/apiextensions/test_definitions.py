@@ -78,14 +78,14 @@ async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: 
     await cluster.define(definition(version("v1", subresources=below)))
     await cluster.create({"metadata": {"name": "a", "finalizers": ["example.com/stay"]}})
 
-    async def told() -> dict[str, Any]:
+    async def discovered() -> dict[str, Any]:
         accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         groups = (await cluster.client.get("/apis", accept=accept)).json()["items"]
         [found] = [each for each in groups if each["metadata"]["name"] == GROUP]
         resource: dict[str, Any] = found["versions"][0]["resources"][0]
         return resource
 
-    resource = await told()
+    resource = await discovered()
     own = {"group": GROUP, "version": "v1", "kind": "Foo"}
     assert resource["responseKind"] == own
     assert [each["responseKind"] for each in resource["subresources"]] == [
@@ -96,7 +96,7 @@ async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: 
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
     await cluster.until(f"foos.{GROUP}", lambda found: condition(found, "Terminating").get("status") == "True")
     verbs = ["delete", "deletecollection", "get", "list", "watch"]
-    assert (await told())["verbs"] == verbs
+    assert (await discovered())["verbs"] == verbs
     assert (await cluster.client.get(f"/apis/{GROUP}/v1")).json()["resources"][0]["verbs"] == verbs
 
 

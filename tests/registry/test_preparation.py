@@ -77,7 +77,7 @@ def at(obj: Any, path: str) -> Any:
     return value
 
 
-def made(kind: Kind[Any], mark: str) -> Any:
+def filled_object(kind: Kind[Any], mark: str) -> Any:
     obj = filled(kind.new(), mark)
     obj.metadata.owner_references = [] if mark == "new" else obj.metadata.owner_references
     return obj
@@ -86,7 +86,7 @@ def made(kind: Kind[Any], mark: str) -> Any:
 @pytest.mark.parametrize("name", [name for name in DECLARED if name not in KEPT_IN_PART])
 def test_an_update_keeps_what_is_declared_as_reset(name: str) -> None:
     kind, strategy = DECLARED[name]
-    old, new = made(kind, "old"), made(kind, "new")
+    old, new = filled_object(kind, "old"), filled_object(kind, "new")
     before = copy.deepcopy(old)
     strategy.prepare_for_update(Anybody(), new, old)  # type: ignore[arg-type]
     for path in strategy.resets:
@@ -103,7 +103,7 @@ def test_an_update_keeps_what_is_declared_as_reset(name: str) -> None:
 def test_generations_begin_where_it_is_declared(name: str) -> None:
     kind, strategy = COUNTED[name]
     for path in strategy.bumps_generation_on:
-        old, new = made(kind, "old"), made(kind, "old")
+        old, new = filled_object(kind, "old"), filled_object(kind, "old")
         old.metadata.generation = new.metadata.generation = 7
         strategy.prepare_for_update(Anybody(), new, old)  # type: ignore[arg-type]
         assert new.metadata.generation == 7

@@ -54,17 +54,17 @@ def _go_through(resource: Resource[Any], strategies: dict[str, Any], body: dict[
     kind.internal_error(obj)
     sizes.stage("default", lambda: kind.default(obj))
     for name, strategy in strategies.items():
-        _judge(resource, name, strategy, obj, sizes)
+        _run_strategy(resource, name, strategy, obj, sizes)
 
 
-def _judge(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: Sizes) -> None:
+def _run_strategy(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: Sizes) -> None:
     """Run all rules of a strategy on a new object and an update, with plain strings where it encodes JSON."""
     ctx = Context(action=Action("", resource.group, "", resource.plural, "", "ns" if resource.namespaced else ""))
     new, old = deep_copy(obj), deep_copy(obj)
     strategy.prepare_for_update(ctx, new, old)
     for wrapped in (with_texts, lambda value: value):
         try:
-            found = _judged(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
+            found = _count_calls(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
         except TypeError:
             continue  # it shows a part of the object as JSON, which takes no texts but plain ones
         for stage, counts in found.counts.items():
@@ -72,7 +72,7 @@ def _judge(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: S
         return
 
 
-def _judged(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old: Any) -> Sizes:
+def _count_calls(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old: Any) -> Sizes:
     found = Sizes()
     if not name:
         found.stage("create", lambda: strategy.validate(ctx, obj))

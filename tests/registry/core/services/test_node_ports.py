@@ -79,10 +79,10 @@ def test_every_port_is_given_once_and_those_of_the_lower_band_last() -> None:
 async def test_two_servers_never_take_one_port(storage: MemoryStorage) -> None:
     servers = [NodePorts(RANGE, storage) for _ in range(3)]
 
-    async def take(server: NodePorts) -> list[int]:
+    async def allocate(server: NodePorts) -> list[int]:
         return [await server.change(TakenPorts.allocate_next) for _ in range(50)]
 
-    several = await asyncio.gather(*(take(server) for server in servers for _ in range(2)))
+    several = await asyncio.gather(*(allocate(server) for server in servers for _ in range(2)))
     given = [port for each in several for port in each]
     assert len(given) == len(set(given)) == 300
     stored = await storage.get(KEY)

@@ -21,7 +21,7 @@ def write_tokens(folder: Path) -> Path:
     return path
 
 
-async def ask(
+async def send(
     server: Server, method: str, target: str, body: Any = None, *, media: str = "application/json", token: str = TOKEN
 ) -> Answer:
     """Send a request and return the whole answer."""
