@@ -253,9 +253,9 @@ class Parts:
     def _storage_of(self, declaration: Declaration, bound: BoundResource[Any], services: Services) -> ResourceStorage:
         if declaration.storage is None:
             return self._stores.add(bound)
-        from steersman.library.own_storage import own_storage
+        from steersman.library.custom_storage import custom_storage
 
-        return own_storage(declaration, bound, partial(objects_of, services))
+        return custom_storage(declaration, bound, partial(objects_of, services))
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:
