@@ -389,7 +389,7 @@ async def test_what_was_not_judged_is_not_done(
 
 
 async def test_a_handler_knows_nothing_of_where_to_act_before_its_route_has_looked(small: SmallServer) -> None:
-    http = HttpRequest("GET", f"{NOTES}/a", "", Headers.of([]), EMPTY_BODY, Peer())
+    http = HttpRequest("GET", f"{NOTES}/a", "", Headers.from_pairs([]), EMPTY_BODY, Peer())
     request = Request(http)
     assert request.action == Action()
     request.info = read_request_info("GET", http.path, "")

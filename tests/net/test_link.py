@@ -75,7 +75,7 @@ async def test_who_waits_for_room_goes_on_when_the_other_side_is_gone() -> None:
     one = await Link.on(near, lambda *_: None, lambda: lost.append("near"))
     one.send(frame(1, 1, bytes(8 << 20)))
     assert one.unsent > 1 << 20
-    waiting = asyncio.ensure_future(one.room())
+    waiting = asyncio.ensure_future(one.drain())
     await asyncio.sleep(0)
     assert not waiting.done()
     far.close()

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from steersman.net import turns
+from steersman.net import time_slices
 from steersman.net.connection import Core
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
@@ -196,7 +196,7 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns():
         now = 0.0
 
         def __call__(self) -> float:
-            self.now += turns.SLICE / 10
+            self.now += time_slices.SLICE / 10
             return self.now
 
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]

@@ -27,7 +27,7 @@ from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import judges_certificates
+from steersman.controlplane.given_files import defers_verification
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
@@ -295,7 +295,7 @@ def authenticator(
     """
     found: list[Authenticator] = []
     authorities = None
-    if judges_certificates(options):
+    if defers_verification(options):
         own, given = str(files.ca), options.client_ca_file
         authorities = Authorities([given], [str(files.admin)]) if given else Authorities([own])
     headers = proxy_headers(options)

@@ -78,7 +78,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
             ciphers=":".join(ciphers) if ciphers else None,
             curves=tls_parameters.curves(options.tls_curve_preferences),
             alpn_protocols=HTTP1 if options.disable_http2_serving else HTTP2,
-            judged_later=judges_certificates(options),
+            defers_verification=defers_verification(options),
             address=options.bind_address,
         )
     except ssl.SSLError as error:
@@ -106,7 +106,7 @@ def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
     return files[0], files[1], tuple(trim_space(each) for each in names.split(",")) if colon else ()
 
 
-def judges_certificates(options: Options) -> bool:
+def defers_verification(options: Options) -> bool:
     """Return True if client certificates are verified above TLS, so that an untrusted one is answered with 401.
 
     Its implementation takes longer to import than `ssl`. Without these flags only this server's own authority counts,

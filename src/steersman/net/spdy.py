@@ -15,7 +15,7 @@ from typing import Final
 
 from steersman.net.ascii import lower
 from steersman.net.message import Upgraded
-from steersman.net.turns import SLICE
+from steersman.net.time_slices import SLICE
 from steersman.work.yielding import next_slice
 
 PROTOCOL: Final = "SPDY/3.1"

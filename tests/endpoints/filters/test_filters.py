@@ -82,7 +82,7 @@ async def test_metrics_do_not_grow_with_the_names_of_users(username: str, label:
     metrics = RequestMetrics(Registry())
     filtered = with_authentication(Known(), metrics)
     for _ in range(2):  # the second time the token is remembered
-        headers = Headers.of([("authorization", "Bearer t")])
+        headers = Headers.from_pairs([("authorization", "Bearer t")])
         request = Request(HttpRequest("GET", NOTES, "", headers, EMPTY_BODY, Peer()))
         request.info = request_info("GET", NOTES, "")
         await filtered(request, done)

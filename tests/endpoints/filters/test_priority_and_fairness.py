@@ -57,7 +57,7 @@ Start = Callable[..., Awaitable[SmallServer]]
 async def unread(small: SmallServer, target: str, user: str) -> tuple[int, Request]:
     """The status of an answer that the client does not take, and the request."""
     path, _, query = target.partition("?")
-    headers = Headers.of([("authorization", f"Bearer {user}")])
+    headers = Headers.from_pairs([("authorization", f"Bearer {user}")])
     request = Request("GET", path, query, headers, EMPTY_BODY, Peer("127.0.0.1", 1))
     response = await small.server.handler(request)
     return response.status, request

@@ -110,7 +110,7 @@ def test_open_kinds_take_no_strategic_merge_patches():
 
 def a_request(media: str) -> Request:
     """A request with a body of this type."""
-    return Request(HttpRequest("PATCH", "/", "", Headers.of([("content-type", media)]), EMPTY_BODY, Peer()))
+    return Request(HttpRequest("PATCH", "/", "", Headers.from_pairs([("content-type", media)]), EMPTY_BODY, Peer()))
 
 
 # Bodies

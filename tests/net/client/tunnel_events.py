@@ -15,6 +15,6 @@ class Events:
     def failed(self, stage: str) -> None:
         self.told.append(f"failed at {stage}")
 
-    def made(self, seconds: float) -> None:
+    def succeeded(self, seconds: float) -> None:
         assert 0 <= seconds < 30
         self.told.append("made")

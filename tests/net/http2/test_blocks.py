@@ -28,4 +28,4 @@ def test_heads_of_such_blocks_are_not_remembered() -> None:
     for block in (pseudo + b"\xbe", pseudo + b"\xbe" * 60):
         head = reader.head(1, block, list(reader.decode(block)))
         assert head.path == "/"
-        assert (reader.known(block) is head) == (len(block) == 5)
+        assert (reader.cached_head(block) is head) == (len(block) == 5)

@@ -208,7 +208,7 @@ async def test_a_client_without_an_origin_is_refused(serve) -> None:
     ],
 )
 def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
-    answer = handshake(Headers.of({**HELLO, **change}.items()))
+    answer = handshake(Headers.from_pairs({**HELLO, **change}.items()))
     assert (answer.status, answer.body) == (status, body)
     accept = [value for name, value in answer.headers if name == "sec-websocket-accept"]
     assert accept == (["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="] if status == 101 else [])
@@ -225,7 +225,7 @@ def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
     ],
 )
 def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool) -> None:
-    assert is_websocket_request(Headers.of([("upgrade", upgrade), ("connection", connection)])) is expected
+    assert is_websocket_request(Headers.from_pairs([("upgrade", upgrade), ("connection", connection)])) is expected
 
 
 async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
@@ -255,7 +255,9 @@ async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
 
 def test_of_several_connection_fields_the_first_asks_for_the_upgrade() -> None:
     fields = [*((name, value) for name, value in HELLO.items() if name != "connection")]
-    later = Headers.of([("connection", "keep-alive"), ("connection", "Upgrade"), *fields])
+    later = Headers.from_pairs([("connection", "keep-alive"), ("connection", "Upgrade"), *fields])
     assert is_websocket_request(later)
     assert (handshake(later).status, handshake(later).body) == (400, b"not websocket protocol")
-    assert handshake(Headers.of([("connection", "Upgrade"), ("connection", "keep-alive"), *fields])).status == 101
+    assert (
+        handshake(Headers.from_pairs([("connection", "Upgrade"), ("connection", "keep-alive"), *fields])).status == 101
+    )

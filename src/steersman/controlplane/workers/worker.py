@@ -126,7 +126,7 @@ class Worker:
                 return
             self._taken += 1  # counts also a connection that was lost because this process has no file descriptors left
             for each in descriptors:
-                http.take(socket.socket(fileno=each))
+                http.serve_socket(socket.socket(fileno=each))
             self._tell(http)
 
     def _count(self, http: HttpServer) -> None:
@@ -194,13 +194,13 @@ class Worker:
         if self._counting is not None:
             self._counting.cancel()
         await self._scrape(0)
-        await self._link.room()
+        await self._link.drain()
 
     async def failed(self, why: str) -> None:
         """Tell the owner why this worker cannot start."""
         assert self._link is not None
         self._link.send(frame(Kind.FAILED, 0, why.encode()))
-        await self._link.room()
+        await self._link.drain()
 
 
 def _owner_has_ended() -> None:
