@@ -132,8 +132,8 @@ class _Subscription:
 def parts_on(open_it: Callable[[Options], Awaitable[Any]]) -> tuple[type[Part], ...]:
     """The parts of a control plane whose storage is what `open_it` opens."""
 
-    class Given(OpenStorage):
+    class WorkerSettings(OpenStorage):
         async def open(self) -> Any:
             return await open_it(self.options)
 
-    return tuple(Given if each is OpenStorage else each for each in PARTS)
+    return tuple(WorkerSettings if each is OpenStorage else each for each in PARTS)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steersman.controlplane.parts.keeping import KeptUp
+from steersman.controlplane.parts.keeping import MaintainedObjects
 from steersman.kinds.structs import StructKind
 from steersman.machinery.large_work.sizes import is_large
 from tools.differential.case import named
@@ -206,7 +206,7 @@ async def test_services_and_their_endpoints(api: Any, namespace: str, on_the_loo
     await done(api, "GET", f"{core}/services/web:80/proxy/", codes=(503,))
     for name in ("b", "c"):
         await done(api, "POST", f"{core}/services", {"metadata": {"name": name}, "spec": spec})
-    upkeep = api.plane.part(KeptUp).upkeep
+    upkeep = api.plane.part(MaintainedObjects).upkeep
     await upkeep._look_at_everything()
     await upkeep._addresses.run()
     await done(api, "DELETE", f"{core}/services/web")

@@ -16,7 +16,7 @@ from steersman.controlplane.control_plane import PARTS, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import Audit, PriorityAndFairness
 from steersman.controlplane.parts.basis import LoopWatch
-from steersman.controlplane.parts.keeping import Followers, Hooks, KeptUp, Registration
+from steersman.controlplane.parts.keeping import Followers, Hooks, MaintainedObjects, Registration
 from steersman.controlplane.parts.live import Aggregation
 from steersman.controlplane.parts.serving import HealthChecks, Listening
 from steersman.controlplane.parts.storing import CacheConsistency, StoredVersions
@@ -28,7 +28,7 @@ MAY_BE_LEFT_OUT = (
     StoredVersions,
     Audit,
     PriorityAndFairness,
-    KeptUp,
+    MaintainedObjects,
     HealthChecks,
     CacheConsistency,
     Aggregation,

@@ -16,7 +16,7 @@ from steersman.controlplane.bootstrap import AUTHENTICATION_INFO
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.keeping import InitialObjects, KeptUp
+from steersman.controlplane.parts.keeping import InitialObjects, MaintainedObjects
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -62,7 +62,7 @@ class Servers:
         await self.running.pop(number).stop()
 
     def upkeep(self, number: int) -> Upkeep:
-        return self.running[number].part(KeptUp).upkeep
+        return self.running[number].part(MaintainedObjects).upkeep
 
     def kubernetes(self, number: int) -> KubernetesService:
         return self.running[number].part(InitialObjects).kubernetes

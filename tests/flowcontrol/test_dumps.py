@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from steersman.api.flowcontrol.v1 import FlowSchema
-from steersman.flowcontrol.dumps import Described, queue_rows, request_rows, table, taken
+from steersman.flowcontrol.dumps import RequestDescription, queue_rows, request_rows, table, taken
 from steersman.flowcontrol.fairness import Fairness, Flow, Schema
 from steersman.flowcontrol.matching import Matcher
 from steersman.machinery.identity.action import Action
@@ -35,7 +35,7 @@ async def test_one_long_path_does_not_make_every_line_as_long() -> None:
     flow = waiting(fairness, "/long" + "x" * (1 << 20), hand.now)
     rows = request_rows(
         fairness,
-        lambda path: Described(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
+        lambda path: RequestDescription(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
         lambda moment: "now",
         with_details=True,
     )
@@ -54,9 +54,9 @@ async def test_requests_that_end_while_a_dump_is_taken_are_left_out() -> None:
     flow = waiting(fairness, "/first", hand.now)
     described: list[str | None] = []
 
-    def describe(path: str | None) -> Described:
+    def describe(path: str | None) -> RequestDescription:
         described.append(path)
-        return Described(flow, ("alice", "get", "", "", "", "v1", "pods", ""))
+        return RequestDescription(flow, ("alice", "get", "", "", "", "v1", "pods", ""))
 
     rows = request_rows(fairness, describe, lambda moment: "now", with_details=True)
     assert next(rows)  # the names of the columns

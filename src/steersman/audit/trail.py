@@ -22,7 +22,7 @@ from steersman.audit.policy import (
     REQUEST_RECEIVED,
     RESPONSE_COMPLETE,
     Level,
-    Recorded,
+    RequestAuditConfig,
     Rules,
 )
 from steersman.authentication.user import UserInfo
@@ -51,7 +51,7 @@ class Auditor:
         self.metrics: Final = metrics
         self.errors: Final = Errors(metrics)
 
-    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded | None:
+    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> RequestAuditConfig | None:
         """Return the policy's settings for a request, or None if it is not recorded.
 
         `user` is None if the request is not authenticated. `path` is None for requests about a resource.
@@ -62,7 +62,7 @@ class Auditor:
 
     def begin(
         self,
-        recorded: Recorded,
+        recorded: RequestAuditConfig,
         user: UserInfo | None,
         action: Action,
         *,
@@ -152,7 +152,7 @@ class Trail:
         "took",
     )
 
-    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, received: float) -> None:
+    def __init__(self, auditor: Auditor, event: Event, recorded: RequestAuditConfig, received: float) -> None:
         self._auditor = auditor
         self._event = event
         self._recorded = recorded

@@ -16,7 +16,7 @@ from steersman.authentication.service_account_claims import (
     BoundObjects,
     Claims,
     LookUp,
-    NotThere,
+    MissingObject,
     common_audiences,
     judge,
     note_age,
@@ -87,19 +87,19 @@ class SignedTokens(ABC):
 
     @abstractmethod
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        """Return the identity of a verified token with these claims (JSON). Raises AuthenticationError and NotThere."""
+        """Return the identity of a verified token with these claims (JSON). Raises AuthenticationError and MissingObject."""
 
     def _judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity | Awaitable[TokenIdentity]:
         """Return the identity of a verified token; if an object is missing, look for it in storage and try again."""
         try:
             return self.judge(claims, token, audiences)
-        except NotThere as missing:
+        except MissingObject as missing:
             if self._look_up is None:
                 raise
             return self._judge_again(self._look_up, missing, claims, token, audiences)
 
     async def _judge_again(
-        self, look_up: LookUp, missing: NotThere, claims: bytes, token: str, audiences: tuple[str, ...]
+        self, look_up: LookUp, missing: MissingObject, claims: bytes, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
         """Look up one missing object after the other, as long as that changes the result."""
         while True:
@@ -110,7 +110,7 @@ class SignedTokens(ABC):
                 raise AuthenticationError(error.message) from error
             try:
                 return self.judge(claims, token, audiences)
-            except NotThere as next_one:
+            except MissingObject as next_one:
                 if next_one.object == looked_up:
                     raise
                 missing = next_one

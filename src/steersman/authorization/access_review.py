@@ -57,7 +57,7 @@ class NoAnswer(Exception):
     """There is no answer, or no valid one; the text is the reason."""
 
 
-class Matched(Protocol):
+class MatchResult(Protocol):
     """Result of match conditions: True in `matches` if the review is to be sent; `error` if they could not be
     evaluated.
     """
@@ -69,7 +69,7 @@ class Matched(Protocol):
     def error(self) -> str: ...
 
 
-Match = Callable[[SubjectAccessReviewSpec], Awaitable[Matched]]
+Match = Callable[[SubjectAccessReviewSpec], Awaitable[MatchResult]]
 
 
 class AccessReviewAuthorizer:

@@ -26,10 +26,10 @@ from steersman.authorization.rbac_bindings import (
     Binding,
     Bindings,
     Grant,
-    Held,
     Role,
     RoleNotFound,
     RoleRules,
+    UserBindings,
     role_error,
     values_of,
 )
@@ -253,12 +253,12 @@ class RbacAuthorizer:
             return
         self._judgements.keep(key, judgement, judgement.weight)
 
-    def _held(self, user: UserInfo, namespace: str) -> Held:
+    def _held(self, user: UserInfo, namespace: str) -> UserBindings:
         held = self._nothing_held(namespace)
         held.find([("User", user.name), *(("Group", group) for group in user.groups)])
         return held
 
-    async def _all_held(self, user: UserInfo, namespace: str) -> Held:
+    async def _all_held(self, user: UserInfo, namespace: str) -> UserBindings:
         """Return the bindings of a user with any number of groups, in time slices; reviews may name tens of
         thousands.
         """
@@ -270,9 +270,9 @@ class RbacAuthorizer:
             held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
         return held
 
-    def _nothing_held(self, namespace: str) -> Held:
+    def _nothing_held(self, namespace: str) -> UserBindings:
         cluster = self._by_namespace.get("")
-        return Held((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
+        return UserBindings((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
 
     def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
         """Return the grants of a user if all are parsed and there are few; otherwise None."""
@@ -327,7 +327,7 @@ class RbacAuthorizer:
         return role.rules.rules
 
 
-def _of_the_read(held: Held, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
+def _of_the_read(held: UserBindings, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
     """Return the result of `find` for the parsed grants, and the events that will be set when the others are parsed."""
     unread = list(held.unread)
 

@@ -1,7 +1,7 @@
 """Roles and bindings as the RBAC authorizer stores them, indexed by subject.
 
 Anyone with write access to one namespace decides how many bindings a subject has there, how many subjects each binding
-has, and how large roles are. `Held` is a snapshot of a user's bindings: it is cheap to take on the event loop, and
+has, and how large roles are. `UserBindings` is a snapshot of a user's bindings: it is cheap to take on the event loop, and
 expensive snapshots are evaluated in worker threads.
 
 Large roles and bindings are parsed in worker threads after a change. Until then they are `unread`: the old version
@@ -188,7 +188,7 @@ class Grant(Struct, frozen=True):
         return self.binding.unread or (None if role is None else role.unread)
 
 
-class Held:
+class UserBindings:
     """Snapshot of a user's bindings: the cluster's, then a namespace's.
 
     `unread` are events of bindings in both that are not parsed yet and may cover the user. `effort` is about the number

@@ -36,7 +36,7 @@ _LAST_WAIT: Final = 1.0
 """Seconds to wait for threads after the server has stopped, as their results are not needed any more."""
 
 
-class Started(Protocol):
+class Service(Protocol):
     """A component with a start and a stop: a control plane, or a whole cluster."""
 
     async def start(self) -> Address: ...
@@ -49,7 +49,7 @@ def run(
     *,
     program: str = "steersman",
     tied_to: socket.socket | None = None,
-    make: Callable[[Options], Started] | None = None,
+    make: Callable[[Options], Service] | None = None,
     ready: Callable[[Address], None] | None = None,
     usual: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
@@ -144,7 +144,7 @@ def allow_many_files() -> None:
         logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
-def _control_plane(options: Options) -> Started:
+def _control_plane(options: Options) -> Service:
     if options.workers > 1:
         from steersman.controlplane.workers.owner import Owner  # which most servers never need
 
@@ -170,7 +170,7 @@ def ready_line(address: Address) -> str:
 def _run(
     options: Options,
     tied_to: socket.socket | None,
-    make: Callable[[Options], Started],
+    make: Callable[[Options], Service],
     ready: Callable[[Address], None],
     ending: Callable[[str], None],
 ) -> int:
@@ -182,7 +182,7 @@ def _run(
 
 
 async def _serve(
-    make: Callable[[], Started],
+    make: Callable[[], Service],
     tied_to: socket.socket | None,
     ready: Callable[[Address], None],
     ending: Callable[[str], None],

@@ -13,7 +13,7 @@ from steersman.cli.logs import configure_logging
 from steersman.cli.serve import allow_many_files, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
-from steersman.controlplane.workers.messages import decode_given, first_frame
+from steersman.controlplane.workers.messages import decode_settings, first_frame
 from steersman.controlplane.workers.worker import Sockets, Worker
 from steersman.machinery.shared_words import SharedWords
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
@@ -37,7 +37,7 @@ def main() -> None:
     for descriptor in (words, *descriptors):
         os.set_inheritable(descriptor, False)
     try:
-        given = decode_given(first_frame(link))
+        given = decode_settings(first_frame(link))
     except EOFError:
         sys.exit(1)
     configure_logging(given.options.verbosity, given.options.logging_format, given.number)

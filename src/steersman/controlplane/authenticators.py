@@ -27,7 +27,7 @@ from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import defers_verification
+from steersman.controlplane.flag_files import defers_verification
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys

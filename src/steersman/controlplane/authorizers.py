@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
 from steersman.authorization.interface import Authorizer, RuleResolver
-from steersman.authorization.metrics import AuthorizationMetrics, Counted
+from steersman.authorization.metrics import AuthorizationMetrics, CountingAuthorizer
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
@@ -39,11 +39,11 @@ _WATCH_SECONDS = 1.0
 """Seconds between checks of the configuration file for changes."""
 
 
-class _Judge(Authorizer, RuleResolver, Protocol):
+class _ChainAuthorizer(Authorizer, RuleResolver, Protocol):
     """An authorizer of the chain, which also resolves rules."""
 
 
-class Judges(Struct, frozen=True):
+class AuthorizationInterfaces(Struct, frozen=True):
     """The interfaces of authorization.
 
     `authorizer` decides requests, `rule_resolver` lists the rules of a user, `roles` holds the stored roles and
@@ -74,7 +74,7 @@ class AuthorizerChain:
         self._following: FollowedConfiguration | None = None
         self._authorizer = UnionAuthorizer(())
         self._rule_resolver = UnionRuleResolver(())
-        self.judges: Final = Judges(self._authorizer, self._rule_resolver, self._roles)
+        self.judges: Final = AuthorizationInterfaces(self._authorizer, self._rule_resolver, self._roles)
         try:
             self._take(self._steps)
         except ValueError as error:
@@ -151,7 +151,7 @@ class AuthorizerChain:
         """Put new authorizers in place. Raises ValueError and then changes nothing."""
         clients: list[WebhookClient] = []
         made = [(step, self._made(step, clients)) for step in steps]
-        counted = (Counted(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
+        counted = (CountingAuthorizer(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
         self._authorizer.put((PrivilegedGroupAuthorizer(), *counted))
         self._rule_resolver.put([judge for _, judge in made])
         self._steps = tuple(steps)
@@ -159,7 +159,7 @@ class AuthorizerChain:
         for client in before:
             client.close()
 
-    def _made(self, step: Step, clients: list[WebhookClient]) -> _Judge:
+    def _made(self, step: Step, clients: list[WebhookClient]) -> _ChainAuthorizer:
         if step.webhook is not None:
             return self._made_webhook(step.webhook, step.name, clients)
         judge = self._lasting.get(step.type)
@@ -171,7 +171,7 @@ class AuthorizerChain:
             judge = self._made_once(step.type)
         return judge
 
-    def _made_once(self, type: str) -> _Judge:
+    def _made_once(self, type: str) -> _ChainAuthorizer:
         """Return the authorizer of a type. Raises OptionsError."""
         if type == "RBAC":
             return self._roles
@@ -181,7 +181,7 @@ class AuthorizerChain:
             return _made_abac(self._options.authorization_policy_file)
         return AlwaysAllowAuthorizer() if type == "AlwaysAllow" else AlwaysDenyAuthorizer()
 
-    def _made_node(self) -> _Judge:
+    def _made_node(self) -> _ChainAuthorizer:
         from steersman.authorization.bootstrap_policy import load_bootstrap_policy
         from steersman.authorization.node.authorizer import NodeAuthorizer
         from steersman.authorization.node.graph import Graph
@@ -191,7 +191,7 @@ class AuthorizerChain:
         rules = next(each.rules for each in roles if each.metadata.name == "system:node")
         return NodeAuthorizer(self._graph, rules or ())
 
-    def _made_webhook(self, webhook: Webhook, name: str, clients: list[WebhookClient]) -> _Judge:
+    def _made_webhook(self, webhook: Webhook, name: str, clients: list[WebhookClient]) -> _ChainAuthorizer:
         from steersman.authorization.access_review import AccessReviewAuthorizer
         from steersman.authorization.interface import Decision
         from steersman.authorization.webhook import BACKOFF, USER_AGENT, WebhookReviews, counted_match
@@ -227,7 +227,7 @@ def _webhook(options: Options) -> Webhook:
     )
 
 
-def _made_abac(file: str) -> _Judge:
+def _made_abac(file: str) -> _ChainAuthorizer:
     from steersman.authorization.abac import AbacAuthorizer
     from steersman.authorization.abac_file import PolicyFileError, read_policies
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.controlplane.ahead import Ahead
+from steersman.controlplane.recent_reads import RecentReads
 from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
@@ -41,7 +41,7 @@ class StoreObjects:
         self._store = store
         self._field_managers: dict[str, FieldManager] = {}
         self._being_read: SingleFlight[tuple[Entry, Reading[Any]], Any] = SingleFlight()
-        self._ahead = Ahead(store.cacher)
+        self._ahead = RecentReads(store.cacher)
 
     def _fields(self, subresource: str) -> FieldManager:
         found = self._field_managers.get(subresource)

@@ -11,7 +11,7 @@ from typing import Any
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
 from steersman.authentication.service_account_tokens import Verifiers, sign
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.flag_files import service_account_keys
 from steersman.controlplane.options import Options
 from steersman.registry.services import EXTENDED_SECONDS
 from steersman.server.basic_paths import install_openid

@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import TEXT_TYPE
-from steersman.flowcontrol.dumps import Described, Row, level_rows, queue_rows, request_rows, table, taken
+from steersman.flowcontrol.dumps import RequestDescription, Row, level_rows, queue_rows, request_rows, table, taken
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -46,12 +46,12 @@ async def _dump(rows: Iterable[Row]) -> Response:
     return Response(200, [TEXT_TYPE], text.encode("utf-8", "surrogateescape"))
 
 
-def _described(request: Request) -> Described:
+def _described(request: Request) -> RequestDescription:
     info, flow = request.info, request.flow
     assert flow is not None
     action = info.judged
     version = f"{action.group}/{action.version}" if action.group else action.version
-    return Described(
+    return RequestDescription(
         flow,
         (
             request.user.name,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
@@ -99,7 +99,7 @@ class Server:
 
         The plural is "" for a request about a whole group.
         """
-        self.arrival: Arrival | None = None
+        self.arrival: ConsistencyWait | None = None
         """Consistency with other processes that write to the storage; must be set before `prepare_run`."""
         self.parting = 0.0
         """Seconds at shutdown in which kept connections are still answered, if other servers take over."""

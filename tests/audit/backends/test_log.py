@@ -11,7 +11,7 @@ import pytest
 
 from steersman.audit.backends import buffered
 from steersman.audit.backends.backend import IgnoringErrors
-from steersman.audit.backends.buffered import Queued
+from steersman.audit.backends.buffered import QueuedLog
 from steersman.audit.backends.log import LogBackend, as_json, as_text
 from steersman.audit.backends.rotation import Limits, LogFile
 from tests.audit.recorded import counted, record
@@ -90,12 +90,12 @@ async def test_in_mode_blocking_nobody_looks_at_errors() -> None:
     backend = IgnoringErrors(LogBackend(Broken(), as_json, counted()[0]), in_order=True)
     assert backend.deferred
     await backend.close()
-    assert not Queued(LogBackend(Broken(), as_json, counted()[0]), 1, counted()[0]).deferred
+    assert not QueuedLog(LogBackend(Broken(), as_json, counted()[0]), 1, counted()[0]).deferred
 
 
 async def test_in_mode_batch_what_is_more_than_the_buffer_holds_is_lost(tmp_path: Path) -> None:
     errors, metrics = counted()
-    backend = Queued(log_to(tmp_path / "audit.log"), 2, errors)
+    backend = QueuedLog(log_to(tmp_path / "audit.log"), 2, errors)
     for number in range(5):
         backend.process([record(number)])
     assert metrics.errors.value(("buffered",)) == 3
@@ -109,7 +109,7 @@ async def test_in_mode_batch_large_events_are_lost_before_they_fill_the_memory(
     errors, metrics = counted()
     monkeypatch.setattr(buffered, "MOST_BYTES", 2 * len(record(1)))
     log = log_to(tmp_path / "audit.log")
-    backend = Queued(log, 100, errors)
+    backend = QueuedLog(log, 100, errors)
     for number in range(5):
         backend.process([record(number)])
     assert metrics.errors.value(("buffered",)) == 3

@@ -13,7 +13,7 @@ import pytest
 from steersman.api.core.v1 import Container, Event, ObjectReference, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed, asked
+from steersman.cli.up.figures import Figures, LiveFigures, asked
 from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen
 from steersman.cli.up.shown import view
 from steersman.cli.up.trouble import PodPart, Trouble, plain, trouble_of
@@ -76,7 +76,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
     cluster = Cluster(options, Configuration((NodeGroup(count=1),)))
     await cluster.start()
     client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
-    followed = Followed(client, lambda: 0.0)
+    followed = LiveFigures(client, lambda: 0.0)
     trouble = followed.trouble
     followed.start()
 

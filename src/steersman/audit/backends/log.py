@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, Final, Protocol
 
-from steersman.audit.backends.backend import Records, Written
+from steersman.audit.backends.backend import RecordResult, Records
 from steersman.audit.errors import Errors
 from steersman.audit.legacy import event_line
 
@@ -81,7 +81,7 @@ class LogBackend:
         self._thread: Final = threading.Thread(target=self._work, name="audit-log", daemon=True)
         self._thread.start()
 
-    def process(self, records: Records) -> Written:
+    def process(self, records: Records) -> RecordResult:
         """Accept events; the result is True once they are in the file. See Backend."""
         batch = self._batch
         first = len(batch.records)
@@ -90,7 +90,7 @@ class LogBackend:
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._hand_over)
-        return _Written(batch, range(first, len(batch.records)))
+        return _RecordResult(batch, range(first, len(batch.records)))
 
     @property
     def waiting(self) -> int:
@@ -175,8 +175,8 @@ class _Batch:
                 logger.exception("sending a response after writing its audit event failed")
 
 
-class _Written(Written):
-    """Result of some events of a batch, see Written. Creates no future unless it is awaited."""
+class _RecordResult(RecordResult):
+    """Result of some events of a batch, see RecordResult. Creates no future unless it is awaited."""
 
     __slots__ = ("_batch", "_numbers")
 
@@ -191,5 +191,5 @@ class _Written(Written):
         return batch.failed.keys().isdisjoint(self._numbers)
 
     def then(self, callback: Callable[[], None]) -> None:
-        """See Written."""
+        """See RecordResult."""
         self._batch.then(callback)

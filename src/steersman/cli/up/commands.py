@@ -16,7 +16,7 @@ from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import take_out
 from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
-from steersman.cli.serve import Started, fail, os_error_line, run
+from steersman.cli.serve import Service, fail, os_error_line, run
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
@@ -148,7 +148,7 @@ def _cluster(options: Options, configuration: Configuration) -> Cluster:
 
 
 def _serve(
-    options: Options, own: dict[str, str], make: Callable[[], Started], ready: Callable[[Address], None] | None
+    options: Options, own: dict[str, str], make: Callable[[], Service], ready: Callable[[Address], None] | None
 ) -> None:
     from steersman.cluster.configuration import ConfigurationError
 

@@ -92,7 +92,7 @@ def _requests(metrics: bytes) -> float:
     return sum(float(line.rpartition(b" ")[2]) for line in lines)
 
 
-class Followed:
+class LiveFigures:
     """Statistics of a cluster kept current by watches: `start`, then `now` any number of times, then `stop`.
 
     `requests` returns the number of requests answered so far. `trouble` lists pods with problems, and warnings.

@@ -18,10 +18,10 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.data_folder import any_keys, certificate_files, make_data_folder
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.flag_files import service_account_keys
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, OutgoingRoutes, ValidatedFlags
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
@@ -36,7 +36,7 @@ class TokenFiles(Part):
 
     options: Options
     common: Common
-    ways: Ways
+    ways: OutgoingRoutes
     configured: ConfiguredTokens = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
@@ -52,7 +52,7 @@ class FirstKeys(Part):
 
     options: Options
     embedding: Embedding
-    flags: GivenFlags
+    flags: ValidatedFlags
     child: Forked | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
@@ -96,7 +96,7 @@ class Certificates(Part):
     """The certificates in the data folder; missing ones are made. Raises OptionsError."""
 
     options: Options
-    flags: GivenFlags
+    flags: ValidatedFlags
     first: FirstKeys | None
     files: CertificateFiles = offered()
 
@@ -106,7 +106,7 @@ class Certificates(Part):
         self.files = certificate_files(self.options, *hosts_of(self.options, self.flags))
 
 
-def hosts_of(options: Options, flags: GivenFlags) -> Iterator[str]:
+def hosts_of(options: Options, flags: ValidatedFlags) -> Iterator[str]:
     """Yield the host names and addresses of the serving certificate."""
     yield flags.host
     yield str(flags.service_ranges[0][1])
@@ -166,7 +166,7 @@ class Authorization(Part):
 
     options: Options
     common: Common
-    ways: Ways
+    ways: OutgoingRoutes
     chain: AuthorizerChain = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:

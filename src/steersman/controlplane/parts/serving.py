@@ -8,19 +8,19 @@ from typing import Final
 from steersman.controlplane.addresses import listen
 from steersman.controlplane.authenticators import proxy_headers
 from steersman.controlplane.data_folder import file_of
+from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.flow_control import FlowControl
-from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import Admission, Audit, PriorityAndFairness
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, LoopWatch
+from steersman.controlplane.parts.basis import Common, Embedding, LoopWatch, ValidatedFlags
 from steersman.controlplane.parts.identity import Authentication, Authorization, Certificates, SigningKeys
 from steersman.controlplane.parts.resources import BuiltInResources
 from steersman.controlplane.parts.storing import EncryptionAtRest, ObjectStores, OpenStorage
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.net.limits import Limits
 from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.server.basic_paths import install_basic_paths
@@ -66,7 +66,7 @@ class GenericServer(Part):
     options: Options
     embedding: Embedding
     common: Common
-    flags: GivenFlags
+    flags: ValidatedFlags
     certificates: Certificates
     authentication: Authentication
     authorization: Authorization
@@ -169,7 +169,7 @@ class HealthChecks(Part):
         server.livez.add(loopback)
         for name in _STARTED_BEFORE_HOOKS:
             server.add_post_start_hook(name, _nothing_to_start)
-        server.add_checks(HealthCheck("etcd", lambda: wrong_with(storage, options.etcd_healthcheck_timeout)))
+        server.add_checks(HealthCheck("etcd", lambda: storage_fault(storage, options.etcd_healthcheck_timeout)))
         needed = [self.objects.stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
             HealthCheck("etcd-readiness", lambda: not_ready(storage, options.etcd_readycheck_timeout)),
@@ -206,7 +206,7 @@ class OtherWriters(Part):
             arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
             ending.push_async_callback(arrivals.stop)
             may_write = (lambda: None) if sole is None else sole.may_write
-            server.arrival = Arrival(arrivals.arrived, behind, costs=True, may_write=may_write)
+            server.arrival = ConsistencyWait(arrivals.arrived, behind, costs=True, may_write=may_write)
             if sole is not None:
                 ending.push_async_callback(sole.stop)
                 await sole.start()

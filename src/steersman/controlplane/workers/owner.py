@@ -12,7 +12,7 @@ from steersman.controlplane.data_folder import make_data_folder, open_own_storag
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
 from steersman.controlplane.workers.handover import Handover
-from steersman.controlplane.workers.messages import Given, share
+from steersman.controlplane.workers.messages import WorkerSettings, share
 from steersman.controlplane.workers.own_series import own_series
 from steersman.controlplane.workers.process import WorkerProcess
 from steersman.controlplane.workers.sums import Sums
@@ -159,7 +159,9 @@ class Owner:
         assert self._words is not None
         taken = {each.given.slot for each in self._processes}
         slot = next(each for each in range(messages.MOST_PROCESSES) if each not in taken)
-        given = Given(share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port)
+        given = WorkerSettings(
+            share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port
+        )
         process = WorkerProcess(given, self._words, self._gather, self._ended)
         self._processes.append(process)
         try:

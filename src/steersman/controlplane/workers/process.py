@@ -13,7 +13,7 @@ from typing import Final
 from steersman.controlplane.addresses import Address
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind
+from steersman.controlplane.workers.messages import Kind, WorkerSettings
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.storage.shared.server import StorageServer
@@ -34,7 +34,7 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
+        self, given: WorkerSettings, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
     ) -> None:
         self.given = given
         self.leaving = False
@@ -80,7 +80,7 @@ class WorkerProcess:
             for each in theirs:
                 each.close()
         self._link = await Link.on(near, self._received, self._over)
-        self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
+        self._link.send(frame(Kind.SETTINGS, 0, messages.encode(self.given)))
 
     def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
         """Start and return the process, which inherits these descriptors. Blocks. Raises OSError."""

@@ -14,9 +14,9 @@ from steersman.controlplane.addresses import Address
 from steersman.controlplane.data_folder import open_storage
 from steersman.controlplane.options import Options
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind
+from steersman.controlplane.workers.messages import Kind, WorkerSettings
 from steersman.controlplane.workers.sums import summed
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.server.health import HealthCheck
@@ -55,7 +55,7 @@ class Worker:
     The process exits at once when its owner is gone, as nobody could vouch for the state of the storage any more.
     """
 
-    def __init__(self, given: Given, sockets: Sockets) -> None:
+    def __init__(self, given: WorkerSettings, sockets: Sockets) -> None:
         self.given = given
         self.is_replaced = False
         """True if another worker has replaced this one, which is stopping."""
@@ -102,7 +102,7 @@ class Worker:
         server.parting = PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            server.arrival = Arrival(storage.arrived, behind, costs=False)
+            server.arrival = ConsistencyWait(storage.arrived, behind, costs=False)
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"

@@ -77,7 +77,7 @@ def _authorities(data: Mapping[str, str], key: str) -> bytes:
 
 
 class _Given:
-    """Authorities that can be replaced; see authorities.Vouching."""
+    """Authorities that can be replaced; see authorities.CertificateVerifier."""
 
     def __init__(self) -> None:
         self._certificates = Certificates()
@@ -85,8 +85,8 @@ class _Given:
     def take(self, pem: bytes) -> None:
         self._certificates = Certificates(certificates_in(pem))
 
-    def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        return self._certificates.vouch_for(chain)
+    def verify(self, chain: Sequence[bytes]) -> bool:
+        return self._certificates.verify(chain)
 
 
 class _Proxies:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.controlplane.given_files import (
+from steersman.controlplane.flag_files import (
     check_kubelet_files,
     service_account_keys,
     serving_tls,
