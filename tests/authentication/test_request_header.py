@@ -17,7 +17,7 @@ from steersman.authentication.request_header import HeaderNames, RequestHeaderAu
 from steersman.net.message import Headers
 from tests.authentication.certificates import Clock, certificate, name, root
 
-NAMES = HeaderNames.of(
+NAMES = HeaderNames.from_names(
     ("X-Remote-User", "X-Second"), ("X-Remote-Uid",), ("X-Remote-Group", "X-More"), ("X-Remote-Extra-", "X-Acme-")
 )
 PROXY = certificate(name((NameOID.COMMON_NAME, "proxy")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from steersman.api.flowcontrol.v1 import FlowSchema
-from steersman.flowcontrol.dumps import RequestDescription, queue_rows, request_rows, table, taken
+from steersman.flowcontrol.dumps import RequestDescription, collect_rows, queue_rows, request_rows, table
 from steersman.flowcontrol.fairness import Fairness, Flow, Schema
 from steersman.flowcontrol.matching import Matcher
 from steersman.machinery.identity.action import Action
@@ -39,7 +39,7 @@ async def test_one_long_path_does_not_make_every_line_as_long() -> None:
         lambda moment: "now",
         with_details=True,
     )
-    text = table(await taken(rows))
+    text = table(await collect_rows(rows))
     lines = text.splitlines()
     assert 50 < len(lines) <= MANY + 1
     assert len(text) < 1000 * len(lines)
@@ -88,7 +88,7 @@ async def test_thousands_of_rows_are_taken_in_turns_while_requests_come_and_go()
 
     counts = fairness.levels["l0"].counts_of("s")
     beside = asyncio.get_running_loop().create_task(others())
-    rows = await taken(queue_rows(fairness))
+    rows = await collect_rows(queue_rows(fairness))
     beside.cancel()
     assert len(rows) == 20_000
     assert turns > 5

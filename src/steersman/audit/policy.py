@@ -59,7 +59,7 @@ class Rules:
             Level.NONE, frozenset(policy.omit_stages), policy.omit_managed_fields
         )
 
-    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> RequestAuditConfig:
+    def config_for(self, user: UserInfo | None, action: Action, path: str | None) -> RequestAuditConfig:
         """Return the settings for an action.
 
         `user` is None if the request is not authenticated. `path` is None for requests about a resource.

@@ -86,7 +86,7 @@ class LegacyTokens(SignedTokens):
         self._metrics = metrics
         self._looks_up = looks_up
 
-    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+    def validate(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, _LegacyClaims)
         public = Claims(aud=found.aud, sub=found.sub)
         remarks = note_use(public, self._metrics)

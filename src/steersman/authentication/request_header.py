@@ -46,7 +46,7 @@ class HeaderNames(Struct, frozen=True):
     extra_prefix: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_names(
         cls, user: tuple[str, ...], uid: tuple[str, ...], group: tuple[str, ...], extra_prefix: tuple[str, ...]
     ) -> HeaderNames:
         """Return header names from configured names in any case."""
@@ -94,7 +94,7 @@ class RequestHeaderAuthenticator:
             return None
         if not self._authorities.verify((der, *credentials.authorities)):
             raise AuthenticationError("x509: certificate signed by unknown authority")
-        self._judge(self._proxy(der), der)
+        self._check(self._proxy(der), der)
         headers, names = credentials.headers, self.headers
         user = _first(headers, names.user)
         if not user:
@@ -118,7 +118,7 @@ class RequestHeaderAuthenticator:
             self._known.keep(der, known)
         return known
 
-    def _judge(self, proxy: _Proxy, der: bytes) -> None:
+    def _check(self, proxy: _Proxy, der: bytes) -> None:
         if not proxy.not_before <= self._clock() <= proxy.not_after:
             raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")
         if self._allowed_names and proxy.name not in self._allowed_names:

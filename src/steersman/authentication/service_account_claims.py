@@ -146,7 +146,7 @@ def note_age(claims: Claims, now: float, metrics: ServiceAccountMetrics, remarks
     return Remarks((*remarks.annotations, ("authentication.k8s.io/stale-token", told)))
 
 
-def judge(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:
+def validate_claims(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:
     """Return the user of a verified token's claims at `now` (seconds since the epoch).
 
     Raises AuthenticationError if the token is expired or not yet valid, or an object that it names is gone.

@@ -188,7 +188,7 @@ async def _serve(
     ending: Callable[[str], None],
 ) -> int:
     loop = asyncio.get_running_loop()
-    let_go = own_threads(loop)
+    abandon_threads = own_threads(loop)
     stop = asyncio.Event()
 
     def end(why: str) -> None:
@@ -222,7 +222,7 @@ async def _serve(
     ready(address)
     await stopping
     await plane.stop()
-    let_go()
+    abandon_threads()
     return 0
 
 
@@ -233,11 +233,11 @@ def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
     loop.set_default_executor(threads)
 
-    def let_go() -> None:
+    def abandon_threads() -> None:
         threads.shutdown(wait=False, cancel_futures=True)
         loop.set_default_executor(ThreadPoolExecutor(1))
 
-    return let_go
+    return abandon_threads
 
 
 def _wait_for_no_start() -> None:

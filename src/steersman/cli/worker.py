@@ -64,9 +64,9 @@ def end_with(owner: int) -> None:
 
 
 async def _work(worker: Worker) -> int:
-    let_go = own_threads(asyncio.get_running_loop())
+    abandon_threads = own_threads(asyncio.get_running_loop())
     await worker.begin()
-    plane = ControlPlane(worker.given.options, worker=worker)
+    plane = ControlPlane(worker.settings.options, worker=worker)
     try:
         address = await plane.start()
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
@@ -79,8 +79,8 @@ async def _work(worker: Worker) -> int:
     worker.ready(address)
     await worker.ended.wait()
     await plane.stop()
-    await worker.over()
-    let_go()
+    await worker.send_final_metrics()
+    abandon_threads()
     return 0
 
 

@@ -272,7 +272,7 @@ def proxy_headers(options: Options) -> HeaderNames | None:
     """Return the headers in which trusted proxies name the request user; None without trusted proxies."""
     if not options.requestheader_client_ca_file:
         return None
-    return HeaderNames.of(
+    return HeaderNames.from_names(
         options.requestheader_username_headers,
         options.requestheader_uid_headers,
         options.requestheader_group_headers,

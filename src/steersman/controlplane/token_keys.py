@@ -32,7 +32,7 @@ class TokenKeys(ABC):
         """Longest lifetime of a token in seconds, 0 without a limit."""
 
     @abstractmethod
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         """Return once the keys are available. Raises OptionsError and OSError."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class OwnTokenKeys(TokenKeys):
             await before()
         return await asyncio.to_thread(service_account_keys, self._options)
 
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         await self._making
 
     async def stop(self) -> None:

@@ -165,7 +165,7 @@ def _duration(seconds: float) -> str:
     return f"{text}ms"
 
 
-async def taken(rows: Iterable[Row]) -> list[Row]:
+async def collect_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows, up to a limit, yielding to the event loop: there may be thousands, which change meanwhile."""
     found: list[Row] = []
     async for row in time_sliced(islice(rows, MOST_LINES)):

@@ -346,7 +346,7 @@ class Exchange(Protocol):
         ...
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True once the body has ended, or the client wants no more of it."""
         ...
 
@@ -519,7 +519,7 @@ def is_pushed(body: Body) -> bool:
 async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
     """Send the pieces of an async iterator with backpressure, and close the iterator in any case."""
     try:
-        if not exchange.over:
+        if not exchange.is_over:
             await _send_pieces(body, exchange)
     except BodyAborted:
         exchange.abort()
@@ -542,7 +542,7 @@ async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:
             since_turn = 0
             await asyncio.sleep(0)
             await exchange.drain()
-        if exchange.over:
+        if exchange.is_over:
             return
     exchange.end()
 

@@ -54,11 +54,11 @@ async def test_callbacks_come_once_it_is_written_and_at_once_after_that(tmp_path
     backend = log_to(path)
     found: list[bytes] = []
     written = backend.process([record(1)])
-    written.then(lambda: found.append(path.read_bytes()))
+    written.add_done_callback(lambda: found.append(path.read_bytes()))
     assert found == []
     await written
     assert found == [path.read_bytes()]
-    written.then(lambda: found.append(b"again"))
+    written.add_done_callback(lambda: found.append(b"again"))
     assert found[1:] == [b"again"]
     await backend.close()
 

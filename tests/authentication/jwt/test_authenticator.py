@@ -35,7 +35,7 @@ class Known:
     def __init__(self, issuer: Issuer, configuration: Any = USUAL, algorithms: tuple[str, ...] = ALGORITHMS) -> None:
         self.registry = Registry()
         given = msgspec.convert(configuration, JWTAuthenticator)
-        metrics = JWTMetrics(self.registry, "me").of(URL)
+        metrics = JWTMetrics(self.registry, "me").for_issuer(URL)
         self.judge = IssuerAuthenticator(given, algorithms, issuer, metrics)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> Known:

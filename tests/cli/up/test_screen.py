@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from steersman.cli.up.screen import Above, Screen, can_redraw, size_of
+from steersman.cli.up.screen import Screen, StreamAbove, can_redraw, size_of
 
 
 class Terminal:
@@ -53,7 +53,7 @@ def test_what_is_written_above_stays() -> None:
 def test_logs_are_written_above_in_whole_lines() -> None:
     terminal = Terminal()
     terminal.screen.show(["view"])
-    stream = Above(terminal.screen)
+    stream = StreamAbove(terminal.screen)
     stream.write("a war")
     assert terminal.lines == ["view"]
     stream.write("ning\n")

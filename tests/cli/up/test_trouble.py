@@ -13,7 +13,7 @@ import pytest
 from steersman.api.core.v1 import Container, Event, ObjectReference, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, LiveFigures, asked
+from steersman.cli.up.figures import Figures, LiveFigures, measure
 from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen
 from steersman.cli.up.shown import view
 from steersman.cli.up.trouble import PodPart, Trouble, plain, trouble_of
@@ -111,7 +111,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
         assert trouble.pending()[0].startswith("default/waits-0: Unschedulable: 0/1 nodes are available")
         assert trouble.pending()[-1] == "and 2 more"
         listed = Trouble()
-        await asked(client, 0.05, listed)
+        await measure(client, 0.05, listed)
         assert listed.failed() == trouble.failed()
         assert set(listed.pending()) == set(trouble.pending())
         assert listed.warnings() == trouble.warnings()

@@ -90,6 +90,6 @@ async def test_a_worker_that_waits_to_be_started_again_is_not_replaced_as_well(
     await asyncio.sleep(0)
     owner.replace_workers()
     await again
-    assert [each.given.number for each in owner._processes] == [0]
+    assert [each.settings.number for each in owner._processes] == [0]
     assert owner._replacing is not None
     owner._replacing.cancel()

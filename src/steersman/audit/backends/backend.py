@@ -26,7 +26,7 @@ class RecordResult(ABC):
     def __await__(self) -> Generator[Any, None, bool]: ...
 
     @abstractmethod
-    def then(self, callback: Callable[[], None]) -> None:
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the result is known, or at once if it is known already."""
 
 

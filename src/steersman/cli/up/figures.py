@@ -65,7 +65,7 @@ def phase(pod: Part | PodPart) -> str:
     return pod.status.phase or "Unknown"
 
 
-async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
+async def measure(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
     """Return the statistics of another cluster, with the request rate measured over `seconds`.
 
     Passes pods and warning events to `trouble`. Raises StatusError, Unreachable.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from steersman.authentication.user import UserInfo
 from steersman.cli.durations import in_words
 from steersman.cli.up.figures import Figures, LiveFigures, nodes_in_words, pods_in_words
-from steersman.cli.up.screen import GREEN, RED, YELLOW, Above, Line, Screen
+from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen, StreamAbove
 from steersman.work.periodic import Periodic
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ShownCluster:
         loop.add_signal_handler(signal.SIGWINCH, self._screen.redraw)
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and sys.stderr.isatty():
-                handler.setStream(Above(self._screen))
+                handler.setStream(StreamAbove(self._screen))
         self._drawing.start()
         self._drawing.wake()
         try:

@@ -36,7 +36,7 @@ class Admission(Part):
     async def start(self, ending: AsyncExitStack) -> None:
         registry, services = self.common.registry, self.resources.services
         server = PluginDependencies(
-            authorizer=self.authorization.chain.judges.authorizer,
+            authorizer=self.authorization.chain.interfaces.authorizer,
             objects=self.objects.stores.objects,
             mapper=self.common.mapper,
             locate_service=partial(locate_service, services),

@@ -73,7 +73,7 @@ class FirstKeys(Part):
         if not (self.options.service_account_signing_endpoint or self.options.service_account_signing_key_file):
             service_account_keys(self.options)
 
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         """Return once the child process has ended, or at once if there is none."""
         if self.child is not None:
             await self.child.wait()
@@ -88,7 +88,7 @@ class SigningKeys(Part):
     keys: TokenKeys = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        before = None if self.first is None else self.first.made
+        before = None if self.first is None else self.first.wait_until_available
         self.keys = await token_keys(self.options, self.common.registry, ending, before)
 
 
@@ -102,7 +102,7 @@ class Certificates(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         if self.first is not None:
-            await self.first.made()
+            await self.first.wait_until_available()
         self.files = certificate_files(self.options, *hosts_of(self.options, self.flags))
 
 

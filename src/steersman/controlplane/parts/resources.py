@@ -38,7 +38,7 @@ class ResourceServices(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, stores, egress = self.options, self.objects.stores, self.ways.egress
-        keys, rights = self.signing.keys, self.authorization.chain.judges
+        keys, rights = self.signing.keys, self.authorization.chain.interfaces
         services = self.services = Services(
             objects=stores.objects,
             storage_of=stores.storage_of,

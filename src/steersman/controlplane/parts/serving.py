@@ -95,7 +95,7 @@ class GenericServer(Part):
             auditor=None if self.audit is None else self.audit.auditor,
             authenticator=self.authentication.authenticator,
             proxy_headers=proxy_headers(options),
-            authorizer=self.authorization.chain.judges.authorizer,
+            authorizer=self.authorization.chain.interfaces.authorizer,
             admission=self.admission.chain,
             bind_address=options.bind_address,
             port=options.secure_port,
@@ -206,7 +206,7 @@ class OtherWriters(Part):
             arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
             ending.push_async_callback(arrivals.stop)
             may_write = (lambda: None) if sole is None else sole.may_write
-            server.arrival = ConsistencyWait(arrivals.arrived, behind, costs=True, may_write=may_write)
+            server.consistency_wait = ConsistencyWait(arrivals.arrived, behind, costs=True, may_write=may_write)
             if sole is not None:
                 ending.push_async_callback(sole.stop)
                 await sole.start()
@@ -229,10 +229,10 @@ class Paths(Part):
         server, options, worker = self.generic.server, self.options, self.embedding.worker
         server.prepare_run()
         Discovery(server).install(defined=True)
-        await self.signing.keys.made()
+        await self.signing.keys.wait_until_available()
         self.signing.keys.install_openid(server)
         self.openapi.paths.install()
-        install_debug_paths(server, options.as_flags() if worker is None else worker.given.flags)
+        install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         install_basic_paths(server)
         self._install_metrics()
         watchdog = None if self.watch is None else self.watch.watchdog

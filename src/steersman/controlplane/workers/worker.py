@@ -56,7 +56,7 @@ class Worker:
     """
 
     def __init__(self, given: WorkerSettings, sockets: Sockets) -> None:
-        self.given = given
+        self.settings = given
         self.is_replaced = False
         """True if another worker has replaced this one, which is stopping."""
         self.ended = asyncio.Event()
@@ -80,7 +80,7 @@ class Worker:
     @property
     def is_first(self) -> bool:
         """True if this worker does the work that only one process of a server may do."""
-        return self.given.number == 0
+        return self.settings.number == 0
 
     @property
     def lock(self) -> int:
@@ -102,20 +102,20 @@ class Worker:
         server.parting = PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            server.arrival = ConsistencyWait(storage.arrived, behind, costs=False)
+            server.consistency_wait = ConsistencyWait(storage.arrived, behind, costs=False)
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"
 
     def listen(self, server: Server) -> None:
         """Take the connections that the owner passes."""
-        http = server.begin(self.given.port)
+        http = server.begin(self.settings.port)
         connections = self._sockets.connections
         connections.setblocking(False)
-        asyncio.get_running_loop().add_reader(connections, self._take, http)
+        asyncio.get_running_loop().add_reader(connections, self._receive_connections, http)
         self._count(http)
 
-    def _take(self, http: HttpServer) -> None:
+    def _receive_connections(self, http: HttpServer) -> None:
         for _ in range(_AT_ONCE):
             try:
                 data, descriptors, _, _ = socket.recv_fds(self._sockets.connections, 1, 1)
@@ -127,15 +127,15 @@ class Worker:
             self._taken += 1  # counts also a connection that was lost because this process has no file descriptors left
             for each in descriptors:
                 http.serve_socket(socket.socket(fileno=each))
-            self._tell(http)
+            self._publish_counts(http)
 
     def _count(self, http: HttpServer) -> None:
-        self._tell(http)
-        self._words[messages.beat_word(self.given.slot)] += 1
+        self._publish_counts(http)
+        self._words[messages.beat_word(self.settings.slot)] += 1
         self._counting = asyncio.get_running_loop().call_later(_COUNTING, self._count, http)
 
-    def _tell(self, http: HttpServer) -> None:
-        slot = self.given.slot
+    def _publish_counts(self, http: HttpServer) -> None:
+        slot = self.settings.slot
         self._words[messages.open_word(slot)] = http.connections
         self._words[messages.taken_word(slot)] = self._taken
 
@@ -188,7 +188,7 @@ class Worker:
         assert self._link is not None
         self._link.send(frame(Kind.READY, 0, messages.encode(where)))
 
-    async def over(self) -> None:
+    async def send_final_metrics(self) -> None:
         """Send the owner the final metrics."""
         assert self._link is not None
         if self._counting is not None:

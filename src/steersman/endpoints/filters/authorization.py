@@ -54,7 +54,7 @@ def with_authorization(
             again = authorizer.authorize(attributes)
             verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
-            trail.took(AUTHORIZATION, monotonic() - began)
+            trail.add_latency(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)

@@ -79,7 +79,7 @@ def with_reception(server: Installation) -> Filter:
                 and response.upgrade is None
                 and isinstance(response.body, bytes | list)
             ):
-                response.after = recorded.then  # so that this task does not wait for the record
+                response.after = recorded.add_done_callback  # so that this task does not wait for the record
             else:
                 await recorded
         return response

@@ -57,7 +57,7 @@ def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
     return AuthenticationInfo(
         _authorities(data, "client-ca-file"),
         _authorities(data, "requestheader-client-ca-file"),
-        HeaderNames.of(user, uid, group, extra),
+        HeaderNames.from_names(user, uid, group, extra),
         allowed,
     )
 
