@@ -531,7 +531,7 @@ async def test_an_answer_that_is_not_read_leaves_nothing(origin: Origin, transpo
     for _ in range(50):
         answer = await begin(transport, origin)
         await answer.close()
-        (kept,) = transport._kept.values()
+        (kept,) = transport._pools.values()
         (connection,) = kept._multiplexed
     assert connection is not None
     assert not connection.streams
