@@ -1,4 +1,4 @@
-"""Whose certificates count, where TLS trusts more."""
+"""Verification of certificates against CAs, stricter than in TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users whom trusted proxies name."""
+"""Users in headers of trusted proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dumps show, and of how much."""
+"""Content and limits of the dumps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fairness_of(hand: Hand) -> Fairness:
 
 
 def waiting(fairness: Fairness, path: str, now: float) -> Flow:
-    """A flow with many requests under way, one of which is of this path."""
+    """Return a flow with many requests, one of them for this path."""
     made: FlowSchema = schema("s", "a", 300, "alice").schema
     fairness.digest([level("a")], [Schema(made, Matcher(made.spec))])
     flow = fairness.flow("alice", (), Action("list", "", "v1", "pods", "", "default"), None)

@@ -1,4 +1,4 @@
-"""Whose handshake begins when, and what becomes of those who never say anything."""
+"""The order in which TLS handshakes begin, and clients that never send anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PENDING = 50
 
 
 class Door:
-    """Acceptor whose handshake is that their first bytes are noted."""
+    """An Acceptor whose "handshake" records the client's first bytes."""
 
     def __init__(self, **limits: float) -> None:
         self.core = Core(
@@ -50,7 +50,7 @@ class Door:
             raise ConnectionResetError
 
     def knock(self, number: int | None = None) -> socket.socket:
-        """A client that says its number, or nothing."""
+        """Return a client that sends its number, or nothing."""
         client = self._clients.enter_context(socket.create_connection(self.address))
         if number is not None:
             client.sendall(number.to_bytes(2))

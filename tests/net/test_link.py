@@ -13,7 +13,7 @@ Frames = list[tuple[int, int, bytes]]
 
 
 async def pair(received: Frames, lost: list[str]) -> tuple[Link, Link]:
-    """Two ends; what the second receives is kept."""
+    """Return both ends of a connection; `received` records what the second end receives."""
     near, far = socket.socketpair()
     one = await Link.on(near, lambda *_: None, lambda: lost.append("near"))
     other = await Link.on(far, lambda *found: received.append(found), lambda: lost.append("far"))

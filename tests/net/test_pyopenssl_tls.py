@@ -1,4 +1,4 @@
-"""TLS that asks for certificates and takes any."""
+"""TLS that requests client certificates and accepts any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever a client puts into one read, the loop gets its turn in between: turns are counted, not milliseconds."""
+"""However much input one client sends in one read, other callbacks of the event loop run in between; iterations are
+counted, not milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ from tests.loop_turns import steps_of_turns
 from tests.net.wire import Undated, Wire
 
 READ = 256 << 10
-"""What one read brings at most."""
+"""Maximum bytes of one read."""
 STEPS = 50
-"""Steps of work for which the clock of these tests lets a slice last."""
+"""Steps of work in one time slice by the clock of these tests."""
 F = frames.frame
 HELLO = frames.PREFACE + frames.settings({})
 FIELDS = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/")]
@@ -32,7 +34,7 @@ CANCEL = int(frames.ErrorCode.CANCEL).to_bytes(4)
 
 
 class Clock:
-    """Goes on with every look at it."""
+    """A clock that advances whenever it is read."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -56,7 +58,7 @@ def core(handler=ok) -> Core:
 
 
 async def worked_off(connection: Http1Connection | Http2Connection) -> None:
-    """Waits until nothing is left over."""
+    """Wait until no input is left over."""
     while connection._later:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
@@ -224,7 +226,7 @@ KINDS = pytest.mark.parametrize(
 
 
 def postponed(kind, shared: Core, request_: bytes):
-    """A connection to which a request has come in a turn that had no time for it."""
+    """Return a connection with a request that arrived in an iteration without time left."""
     shared.input_queue._input_deadline = 1e-9
     wire, connection = Wire(), kind(shared)
     connection.connection_made(wire)
@@ -345,7 +347,7 @@ def test_a_repeated_field_has_all_of_its_values():
 
 
 async def test_requests_of_this_process_are_begun_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred that come in one turn of the loop are not all worked on in the next."""
+    """A hundred requests from one iteration of the event loop are not all processed in the next."""
     now = 0.0
     starts = time_slices.RequestQueue.for_loop(asyncio.get_running_loop())
     monkeypatch.setattr(starts, "clock", lambda: now)

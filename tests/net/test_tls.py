@@ -1,4 +1,4 @@
-"""TLS: names, client certificates, files that change, and handshakes that fail."""
+"""TLS: server names, client certificates, changing files, and failing handshakes."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
     put: Callable[[Path], None],
     defers_verification: bool,
 ) -> None:
-    """OpenSSL would wait for who writes into a pipe, and for somebody at a terminal to type a password."""
+    """OpenSSL would wait for a writer of a pipe, and for a password from a terminal."""
     issued = authority.issue("localhost", file="replaced")
     key = tmp_path / "tls.key"
     shutil.copy(issued.key_file, key)

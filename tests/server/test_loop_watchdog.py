@@ -1,4 +1,4 @@
-"""What holds the event loop is measured and named."""
+"""Blocks of the event loop are measured and attributed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that are kept for the next request."""
+"""The client's connection pool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.net.upgrade import UpgradedConnection
 
 
 class Connection:
-    """What is asked of a connection here."""
+    """The members of a connection that the pool uses."""
 
     def __init__(self) -> None:
         self.is_idle = True
@@ -28,7 +28,7 @@ class Connection:
 
 
 class Dialer:
-    """Makes connections, and keeps them."""
+    """Creates connections and records them."""
 
     def __init__(self) -> None:
         self.made: list[Connection] = []

@@ -1,4 +1,4 @@
-"""Which proxy a request goes through, by the environment."""
+"""Selection of proxies by environment variables."""
 
 from __future__ import annotations
 

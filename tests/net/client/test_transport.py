@@ -1,4 +1,4 @@
-"""Requests over connections that are kept, directly and through a proxy."""
+"""Requests over pooled connections, directly and through a proxy."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What is told of tunnels, kept for tests."""
+"""Recorder of tunnel events."""
 
 from __future__ import annotations
 
 
 class Events:
-    """What was told of tunnels."""
+    """Recorded tunnel events."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

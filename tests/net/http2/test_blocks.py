@@ -1,4 +1,4 @@
-"""Header blocks that are remembered, because they mean the same when they come again."""
+"""Cache of header blocks that decode to the same head again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.net.limits import Limits
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """A field that enters the table (RFC 7541 section 6.2.1); name and value are shorter than 127 bytes."""
+    """Return a field that enters the table (RFC 7541 section 6.2.1); name and value are shorter than 127 bytes."""
     return bytes([0x40, len(name)]) + name + bytes([len(value)]) + value
 
 

@@ -1,4 +1,4 @@
-"""WebSockets against an independent client: the handshake, messages, and every way to end."""
+"""WebSockets with an independent client: handshake, messages, and all kinds of endings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HELLO = {
 
 
 class Told:
-    """A stream that says what the test tells it to."""
+    """A stream that the test writes."""
 
     def __init__(self) -> None:
         self.writer: asyncio.Future[BodyWriter] = asyncio.get_running_loop().create_future()
@@ -42,7 +42,7 @@ class Told:
 async def opened(
     serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options
 ) -> tuple[HttpServer, ClientConnection]:
-    """A server that hands `told` to its client, and the client."""
+    """Return a server that sends `told` to its client, and the client."""
 
     async def handler(request: Request) -> Response:
         assert is_websocket_request(request.headers)
@@ -92,7 +92,7 @@ async def test_messages_of_any_length(serve, size) -> None:
 
 
 async def test_what_waits_for_clients_that_do_not_read_is_shared_by_them() -> None:
-    """Each holds the pieces themselves, and one write of its own."""
+    """Each connection holds references to the pieces, and one write of its own."""
     shared, written = b"x" * (1 << 20), []
 
     class Full:
@@ -229,7 +229,7 @@ def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool)
 
 
 async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
-    """What is left in circles stays until all garbage is collected, which may be never."""
+    """Reference cycles stay in memory until a full garbage collection, which may never happen."""
 
     def left() -> int:
         return sum(isinstance(each, Protocol) and each.side is Side.SERVER for each in gc.get_objects())
