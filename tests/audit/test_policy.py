@@ -1,4 +1,4 @@
-"""Which rule a request meets, and what it then leaves in the trail."""
+"""Matching of requests to policy rules, and the resulting settings."""
 
 from __future__ import annotations
 

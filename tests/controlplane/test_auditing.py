@@ -1,4 +1,4 @@
-"""The `--audit-*` flags: what is refused at the start, in upstream's words, and what is made of the others."""
+"""The `--audit-*` flags: refusals with upstream's messages, and the resulting backends."""
 
 from __future__ import annotations
 

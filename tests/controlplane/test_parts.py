@@ -1,4 +1,4 @@
-"""The list of parts of a control plane: some may be left out or replaced, and a start that fails leaves nothing."""
+"""The list of parts of a control plane: parts can be omitted or replaced, and a failed start leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Waits(Part):
 
 
 def threads() -> set[threading.Thread]:
-    """Threads that are not the event loop's own."""
+    """Return the threads that are not the event loop's own."""
     return {each for each in threading.enumerate() if not each.name.startswith("asyncio_")}
 
 

@@ -1,4 +1,4 @@
-"""Who accepts gzip, as kube-apiserver and its handler of OpenAPI documents answer each of these."""
+"""Acceptance of gzip, with the answers of kube-apiserver and its handler of OpenAPI documents."""
 
 from __future__ import annotations
 

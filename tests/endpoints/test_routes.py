@@ -1,4 +1,4 @@
-"""The routes of a small server: which paths and methods there are, and what the verbs answer."""
+"""Routes of a small server: existing paths and methods, and the answers of the verbs."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ async def test_aggregated_discovery_is_sent_once(small: SmallServer) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-# What is judged is what is done
+# The authorized action is the performed one
 
 
 @pytest.mark.parametrize(

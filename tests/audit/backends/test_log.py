@@ -1,4 +1,4 @@
-"""The log: events are in the file when it is said so, in order, in the format that is asked for."""
+"""The audit log: reported events are in the file, in order and in the selected format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.audit.recorded import counted, record
 
 
 class Broken:
-    """A disk that takes no line with an x in it."""
+    """A disk that accepts no line with an x."""
 
     def write(self, lines: Sequence[bytes]) -> Iterable[tuple[int, OSError]]:
         for number, line in enumerate(lines):
@@ -26,7 +26,7 @@ class Broken:
                 yield number, OSError(28, "No space left on device")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def log_to(path: Path) -> LogBackend:
@@ -141,7 +141,7 @@ async def test_a_fault_in_writing_ends_neither_the_thread_nor_the_waiting() -> N
             return ()
 
         def close(self) -> None:
-            """Nothing is open."""
+            """Do nothing: no file is open."""
 
     lines = Faulty()
     backend = LogBackend(lines, as_json, counted()[0])

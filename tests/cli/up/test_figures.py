@@ -1,4 +1,4 @@
-"""What a cluster is doing, in figures and words."""
+"""Statistics of a cluster, as numbers and words."""
 
 from __future__ import annotations
 

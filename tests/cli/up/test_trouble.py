@@ -1,4 +1,4 @@
-"""The view of a cluster names the pods in trouble, and why, and the last warnings, in colour."""
+"""Pods with problems, their reasons, and the last warnings in the view of a cluster, in colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests wait for what others have acknowledged, and writes until others know of this process."""
+"""Requests wait for acknowledged writes of other servers, and writes wait until others know this process."""
 
 from __future__ import annotations
 
