@@ -249,6 +249,7 @@ def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts:
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: Path, make_etcd, tmp_path: Path):
     """jenvtest and fabric8's kube-api-test start both programs at once, the server before etcd listens."""
     home = tmp_path / "home"

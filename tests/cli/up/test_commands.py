@@ -234,6 +234,7 @@ def test_nodes_are_said_in_one_place(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_object_that_is_refused_ends_the_start(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text("objects: [wrong.yaml]\n")
     (tmp_path / "wrong.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: Bad_Name}\n")

@@ -37,6 +37,7 @@ def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server,
     assert yaml.safe_load(config.read_text())["contexts"] == []
 
 
+@pytest.mark.slow
 def test_a_folder_becomes_what_it_was_before_the_first_start(make_server, tmp_path: Path) -> None:
     server: ServerProcess = make_server()
     where = ("--data-dir", str(server.folder))
