@@ -293,9 +293,9 @@ class TestMuchToLookThrough:
     def at(self, monkeypatch):
         """The threads in which grants were evaluated."""
         found = set()
-        judged, listed = rbac._judged, rbac._listed
+        judged, listed = rbac._evaluate, rbac._listed
         see = lambda work: lambda *args: (found.add(threading.get_ident()), work(*args))[1]  # noqa: E731
-        monkeypatch.setattr(rbac, "_judged", see(judged))
+        monkeypatch.setattr(rbac, "_evaluate", see(judged))
         monkeypatch.setattr(rbac, "_listed", see(listed))
         return found
 
