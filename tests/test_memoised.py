@@ -152,7 +152,7 @@ MADE_BY_HAND = {
     "aggregator/remote_discovery.py _document_cache": "the Services of APIServices",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
     "controllers/daemon_set/controller.py _known": "4,096 names of nodes",
-    "controlplane/ahead.py _entries": "what the cache does not have yet",
+    "controlplane/recent_reads.py _entries": "what the cache does not have yet",
     "kinds/custom.py _marks": "the bytes it is made with",
     "net/client/transport.py _kept": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",

@@ -14,7 +14,7 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import advertised_address, check_port, listen, reachable_address
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
-from steersman.controlplane.given_files import serving_tls
+from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.options import Options
 from steersman.controlplane.stores import Stores
 from steersman.library.aggregation import Aggregation, ClusterError, manifests
