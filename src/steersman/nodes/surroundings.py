@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -287,7 +287,7 @@ class _Reader:
 
     # Variables
 
-    async def _services(self) -> AsyncIterator[Service]:
+    async def _services(self) -> AsyncGenerator[Service, None]:
         """Yield the Services of the pod's namespace, unless it disables service links, and that of the API server."""
         if self._pod.spec.enable_service_links is not False:
             left = _MOST_SERVICES
@@ -311,8 +311,8 @@ class _Reader:
 
     async def _put_variables(self, found: Variables) -> None:
         async with contextlib.aclosing(self._services()) as services:
-            async for each in services:
-                async for name, text in time_sliced(service_variables(each)):
+            async for service in services:
+                async for name, text in time_sliced(service_variables(service)):
                     found.put(name, text)
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
