@@ -307,7 +307,7 @@ class Kubelets:
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
-            if fields := fields_without_effect(pod):
+            if fields := await offload_if(takes_long(pod), fields_without_effect, pod):
                 self._tell(node, pod, [Happened("Normal", REASON, told(fields))])
             return False
         self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
