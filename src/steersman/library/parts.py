@@ -89,11 +89,11 @@ async def start_server(
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)
-    storage = await open_storage(options)
-    running.push_async_callback(storage.close)
     threads = WorkerThreads()
     running.callback(threads.close)
-    with bound(Account(threads)):
+    with bound(Account(threads)):  # the storage delivers its events in this context
+        storage = await open_storage(options)
+        running.push_async_callback(storage.close)
         return await _start(options, storage, declarations, aggregation, kubeconfig, threads, running)
 
 
