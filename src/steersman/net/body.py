@@ -27,7 +27,7 @@ class IncomingBody:
     is called when the reader first waits for bytes that are not there (100 Continue).
     """
 
-    __slots__ = ("_complete", "_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "expected")
+    __slots__ = ("_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "complete", "expected")
 
     def __init__(
         self,
@@ -36,7 +36,8 @@ class IncomingBody:
         expected: int | None = None,
     ) -> None:
         self._pieces: deque[bytes | bytearray] = deque()
-        self._complete = False
+        self.complete = False
+        """The last byte has arrived."""
         self._error: str | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._consumed = consumed
@@ -46,11 +47,6 @@ class IncomingBody:
         """Bytes that have arrived and are not read."""
         self.expected = expected
         """The announced length, if there is one."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the last byte has arrived."""
-        return self._complete
 
     def feed(self, data: bytes) -> None:
         """Adds a piece that has arrived."""
@@ -63,16 +59,18 @@ class IncomingBody:
         else:
             pieces.append(data)
         self.buffered += size
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def finish(self) -> None:
         """Says that all pieces have arrived."""
-        self._complete = True
-        self._wake()
+        self.complete = True
+        if self._waiter is not None:
+            self._wake()
 
     def fail(self, reason: str) -> None:
         """Says that the rest will never arrive."""
-        if not self._complete and self._error is None:
+        if not self.complete and self._error is None:
             self._error = reason
             self._wake()
 
@@ -94,8 +92,10 @@ class IncomingBody:
 
         Whoever made the body is forgotten, as it knows the body too.
         """
-        self.fail(reason)
         self._consumed, self._wanted = _ignore, None
+        if self.complete and not self._pieces:
+            return 0
+        self.fail(reason)
         return self.discard()
 
     async def read(self, limit: int) -> bytes:
@@ -116,7 +116,7 @@ class IncomingBody:
                     if type(taken) is not bytearray:
                         taken = bytearray(taken)
                     taken += piece
-            if self._complete:
+            if self.complete:
                 return bytes(taken)
             await self._more()
 
@@ -128,7 +128,7 @@ class IncomingBody:
     async def next(self) -> bytes:
         """Wait for the next piece; return b"" at the end. Raises BodyAborted."""
         while not self._pieces:
-            if self._complete:
+            if self.complete:
                 return b""
             await self._more()
         return self._take()
@@ -171,6 +171,7 @@ class EmptyBody:
     """The body of a request that has none; one object serves all."""
 
     __slots__ = ()
+    complete = True
 
     async def read(self, limit: int) -> bytes:
         """Always b""."""

@@ -55,7 +55,7 @@ def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: C
     """
     if not 0 < len(entries) < MAX_UPDATE_MANAGERS:
         return None
-    changes = _encode(comparison.changed), _encode(comparison.removed)
+    changes = _encode(comparison.changed), _encode(comparison.removed) if comparison.removed else b"{}"
     parts: list[object] = [key, *changes]
     fields: list[bytes] = []
     for entry in entries:
