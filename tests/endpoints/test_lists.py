@@ -26,6 +26,7 @@ from steersman.machinery.selectors import labels
 from steersman.machinery.values import times
 from steersman.net.message import BodyAborted
 from tests.endpoints.small_server import SmallServer
+from tests.example_counts import examples
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
@@ -90,7 +91,7 @@ def whole(accept: str, query: str, compact: bytes) -> bytes:
 
 
 @given(notes=notes, limits=st.tuples(sizes, sizes, sizes, st.integers(1, 5), sizes, sizes, sizes, st.integers(1, 12)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_list_is_the_same_in_slices_of_any_size(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     asyncio.run(compare(notes, limits))
 
@@ -101,7 +102,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     for number, data in enumerate(notes):
         await small.note(f"n{number}", **data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(times, "moment", lambda: 2e9)
+        patch.setattr(times, "unix_now", lambda: 2e9)
         compact = {
             (kind, query): (await small.get(NOTES + query, accept=JSON + kind)).body[:-1]
             for kind, query in (("", ""), (PARTIAL, ""), (TABLE, ""), (TABLE, "?includeObject=Object"))
@@ -131,7 +132,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
 async def test_a_long_list_comes_in_small_pieces(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, accept: str, query: str
 ) -> None:
-    monkeypatch.setattr(times, "moment", lambda: 2e9)
+    monkeypatch.setattr(times, "unix_now", lambda: 2e9)
     monkeypatch.setattr(lists, "WHOLE", 64 << 10)
     monkeypatch.setattr(lists, "READY_SLICE_BYTES", 128 << 10)
     monkeypatch.setattr(lists, "KEPT", 4 << 10)

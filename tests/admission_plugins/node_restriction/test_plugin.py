@@ -20,7 +20,7 @@ from tests.admission_plugins.writes import refusal, write_of
 class NothingThere:
     """Objects of which there are none."""
 
-    def known(self, namespace: str, name: str, reading: Any) -> None:
+    def read_cached(self, namespace: str, name: str, reading: Any) -> None:
         return None
 
 

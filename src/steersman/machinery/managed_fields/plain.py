@@ -1,7 +1,6 @@
-"""Objects as plain JSON data whole or only as far as two of them differ.
+"""Objects as plain JSON data, whole or only where two objects differ.
 
-An object is a Struct or a dict. `metadata.managedFields` is left out: it tells of ownership and is
-not owned.
+An object is a Struct or a dict. `metadata.managedFields` is left out, because nobody owns it.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ Plain = dict[str, Any]
 
 
 def _undecoded(value: Any) -> Any:
-    """The data in a RawExtension, the only thing in an object that is not plain."""
+    """Decode the JSON of a RawExtension, the only value in an object that is not plain. Raises TypeError for others."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     raise TypeError(f"{type(value).__name__} is not data of an object")
 
 
 plain_value: Final[Callable[[Any], Any]] = partial(msgspec.to_builtins, enc_hook=_undecoded)
-"""Returns a value as data."""
+"""Returns a value as plain data."""
 
 
 def plain_object(obj: Any) -> Plain:
-    """An object as data, without its managedFields."""
+    """Return an object as plain data, without its managedFields."""
     if isinstance(obj, msgspec.Struct):
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
-        if metadata.managed_fields:  # whose sets would be decoded for nothing
+        if metadata.managed_fields:  # so that its field sets are not converted
             obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
     plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
@@ -45,19 +44,19 @@ def plain_object(obj: Any) -> Plain:
 
 
 def plain_metadata(metadata: msgspec.Struct) -> Plain:
-    """The metadata of an object as data, without its managedFields."""
+    """Return the metadata of an object as plain data, without its managedFields."""
     plain: Plain = plain_value(metadata)
     plain.pop("managedFields", None)
     return plain
 
 
 def differing_metadata(old: Any, new: Any) -> tuple[Plain, Plain]:
-    """The metadata of two objects without members equal in both, and without managedFields."""
+    """Return the metadata of two objects as plain data, without equal members and without managedFields."""
     return _differing_structs(old, new, _METADATA)
 
 
 _ALWAYS: Final = object()
-"""Stands for the default of a member that JSON has whatever its value."""
+"""A placeholder default for a member that JSON always has."""
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 _PLAIN: Final = (dict[str, str], list[str])
 """Types of members whose values are plain as they are."""
@@ -66,7 +65,7 @@ Member = tuple[str, str, object, bool]
 
 
 class Members:
-    """The members of a class, sorted by name, and what takes their values from an object in that order."""
+    """The members of a class, sorted by name, and a function that returns their values in that order."""
 
     __slots__ = ("each", "values")
 
@@ -81,7 +80,7 @@ class Members:
 
 @lru_cache(maxsize=4096)
 def members(cls: Callable[..., msgspec.Struct]) -> Members:
-    """Return the members of a class."""
+    """Return the members of a class, sorted by name."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         default = each.default
@@ -92,9 +91,9 @@ def members(cls: Callable[..., msgspec.Struct]) -> Members:
 
 
 def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
-    """Two objects of one class as `plain_object` has them, without members equal in both.
+    """Return two objects of one class as `plain_object` does, without the members that are equal in both.
 
-    They are compared member by member down to what is not a Struct any more. The data may be parts of the objects.
+    Nested Structs are compared member by member. The data may be parts of the objects.
     """
     return _differing_structs(old, new, _ROOT)
 
@@ -102,8 +101,9 @@ def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
 _ROOT: Final = "metadata"
 _METADATA: Final = "managed_fields"
 _BELOW: Final = ""
-"""Where two Structs are, told by the name of the member that is special there: the object's own managedFields are left
-out, those of a template's metadata are a field like any other."""
+"""Positions of two compared Structs, by the name of the member with special treatment. The object's own managedFields
+are left out; those of a template's metadata are an ordinary field.
+"""
 
 
 def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
@@ -129,7 +129,7 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
 
 
 def differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
-    """Two objects that are data already, without members equal in both; of unequal metadata all is kept."""
+    """Return two dict objects without the top-level members that are equal in both."""
     names = sorted(
         name for name in old.keys() | new.keys() if name not in old or name not in new or not same(old[name], new[name])
     )
