@@ -6,7 +6,6 @@ import gc
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
+from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
@@ -24,14 +24,18 @@ from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
-from tests import durations, failures, hanging, memoised
+from tests import durations, failures, first_states, hanging, memoised, reports
+from tests.example_counts import BY_DEFAULT, IN_CI
 
 nesting.raise_recursion_limit()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=BY_DEFAULT)
 # CI keeps nothing between runs, and its output is all there is to repeat a failure by.
-settings.register_profile("ci", settings.get_profile("suite"), max_examples=100, database=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("suite"), max_examples=IN_CI, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "suite")
+
+_MUCH = 100_000
+"""New objects that are worth a collection."""
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
 """The administrator, and one without rights."""
@@ -46,7 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of tests that hang where they run, and of failures and durations in the process that hears of all tests."""
+    gc.disable()  # until tests run: almost all that is made before stays
     if _is_worker(config):
+        if not config.option.record_durations:
+            config.pluginmanager.register(reports.OfResults())
         # before pytest ends the process
         config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
         return
@@ -83,9 +90,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep collections from going through what all tests share."""
-    gc.collect()
+    """Keep collections from going through what all tests share, and from coming often."""
     gc.freeze()
+    gc.set_threshold(_MUCH, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -130,8 +138,9 @@ def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None
 def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
     """Keep collections for the tests of a file from going through what files before it have loaded and kept."""
     yield
-    gc.collect()  # what is frozen as garbage would stay: whole servers
-    gc.freeze()
+    if gc.get_count()[0] > _MUCH // 2 or any(gc.get_count()[1:]):
+        gc.collect()  # what is frozen as garbage would stay: whole servers
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -170,6 +179,22 @@ def _nothing_is_forgotten() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(missed_offloads, "report", report)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _first_states() -> Iterator[first_states.FirstStates]:
+    """The first states that servers in memory begin with."""
+    states = first_states.FirstStates()
+    with first_states.used(states):
+        yield states
+
+
+@pytest.fixture
+def from_nothing(_first_states: first_states.FirstStates) -> Iterator[None]:
+    """Have the servers of a test make all objects of a start themselves."""
+    _first_states.are_used = False
+    yield
+    _first_states.are_used = True
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]

@@ -14,7 +14,7 @@ from steersman.admission.interface import (
     Chain,
     Operation,
     Plugin,
-    Writes,
+    WriteKind,
 )
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
@@ -108,7 +108,7 @@ class Resting(Telling):
 
     awake = False
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         return self.awake and not mutating
 
 

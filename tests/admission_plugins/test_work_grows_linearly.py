@@ -15,9 +15,9 @@ from steersman.admission_plugins.pod_security import checks as pod_security_chec
 from steersman.admission_plugins.pod_security.levels import RESTRICTED, LevelVersion
 from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
 from steersman.admission_plugins.quota.pods import PodEvaluator
-from steersman.admission_plugins.quota.resource_quota import _account, _matches
+from steersman.admission_plugins.quota.resource_quota import _matches, _snapshot
 from steersman.admission_plugins.runtime_class import RuntimeClass
-from steersman.admission_plugins.service_account import Account, ServiceAccount
+from steersman.admission_plugins.service_account import AccountSummary, ServiceAccount
 from steersman.api.core.v1 import LimitRange, ResourceQuota
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.codec.serializer import from_plain
@@ -68,7 +68,7 @@ def test_secrets_of_a_pod_are_looked_up_among_those_of_its_account() -> None:
     def work(count: int) -> Callable[[], None]:
         names = tuple(f"s{number}" for number in range(count))
         account = with_texts(list(names))
-        found = Account("default", True, tuple(account), frozenset(account))
+        found = AccountSummary("default", True, tuple(account), frozenset(account))
         spec = {"imagePullSecrets": [{"name": name} for name in reversed(names)]}
         return judging(ServiceAccount(lambda *_: found), spec)
 
@@ -165,7 +165,7 @@ def test_scopes_of_a_quota_that_are_there_twice_are_asked_once() -> None:
         term = {"topologyKey": "t"}
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}
         pod = make_pod({"affinity": {"podAffinity": terms}})
-        account = _account(quota)
+        account = _snapshot(quota)
         return lambda: _matches(account, pod, PodEvaluator())
 
     assert not grows_too_fast(work, SIZES)

@@ -25,6 +25,7 @@ from steersman.authentication.service_account_metrics import ServiceAccountMetri
 from steersman.authentication.service_account_tokens import MAX_TOKEN, ServiceAccountTokens, TokenVerifier, sign
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values.times import format_time, parse
+from tests.example_counts import examples
 
 ISSUER = "https://issuer.example.com"
 API = ("https://api.example.com", "api")
@@ -315,7 +316,7 @@ SIGNED = {"RS256": (RSA_KEYS, sign(RSA_KEYS, claims())), "ES256": (P256_KEYS, si
 
 
 @pytest.mark.parametrize("algorithm", SIGNED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data())
 def test_no_bit_of_a_token_may_change(algorithm: str, data: st.DataObject) -> None:
     keys, signed = SIGNED[algorithm]
@@ -347,7 +348,7 @@ def accepted(cluster: Cluster, text: str) -> bool:
         return False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=60), st.binary(max_size=60), st.dictionaries(st.text(max_size=8), st.integers()))
 def test_no_text_that_others_made_is_accepted(text: str, raw: bytes, header: dict[str, int]) -> None:
     cluster = Cluster()

@@ -26,6 +26,7 @@ from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
 from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.sizes import MAX_VALUES
 from tests.counted_work import calls, with_texts
+from tests.example_counts import examples
 
 API = "rbac.authorization.k8s.io"
 
@@ -196,7 +197,7 @@ async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkey
         for question, expected in asked(authorizer, history):
             assert (await decide(authorizer, question)).allowed == expected
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(HISTORIES)
     def check(history):
         asyncio.run_coroutine_threadsafe(judged(history), loop).result()

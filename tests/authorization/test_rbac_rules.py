@@ -20,6 +20,7 @@ from steersman.authorization.rbac_rules import (
 from steersman.authorization.rule_index import RuleIndex
 from steersman.machinery.identity.action import Action
 from tests.counted_work import grows_too_fast, with_texts
+from tests.example_counts import examples
 
 
 def some(*values):
@@ -64,7 +65,7 @@ def allowed(rules):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(RULES, RULES)
 def test_what_is_covered_allows_nothing_more(owner, servant):
     if covers(owner, servant):
@@ -113,7 +114,7 @@ ODD_RULES = st.lists(st.one_of(RESOURCE_RULES, URL_RULES, MIXED_RULES), max_size
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ODD_RULES, ODD_RULES)
 def test_what_is_missing_is_found_as_by_comparing_every_combination(owner, servant):
     parts = [part for rule in servant for part in break_down(rule)]

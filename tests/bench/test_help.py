@@ -34,6 +34,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_is_told(program: str) -> None:
     done = subprocess.run(

@@ -107,6 +107,7 @@ def test_each_run_has_a_fresh_server_and_the_order_changes_every_round(
     assert json.dumps(second["results"]) == '[{"name": "get", "ops": 550, "p50_ms": 2.5}]'
 
 
+@pytest.mark.slow
 def test_in_turns_both_run_all_the_time_and_what_was_made_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from steersman.cli.command import offered
 from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
 from steersman.controlplane.flag_readers import SHOWN
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
+
+_QUOTED = re.compile(r"[\"']([\w-]+)[\"']")
 
 
 def test_every_option_has_one_flag_in_one_section() -> None:
@@ -25,7 +28,10 @@ def test_there_is_one_table_of_flags() -> None:
     names = {name for name in FLAGS if "-" in name} | {flag.option for flag in FLAGS.values() if "_" in flag.option}
     tables = {}
     for path in (Path(steersman.__file__).parent).rglob("*.py"):
-        constants = {each.value for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Constant)}
+        text = path.read_text()
+        if len(names.intersection(_QUOTED.findall(text))) <= 8:  # as parsing takes long
+            continue
+        constants = {each.value for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Constant)}
         if len(found := {each for each in constants if each in names}) > 8:
             tables[path.name] = found
     assert tables == {}

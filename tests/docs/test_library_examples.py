@@ -32,6 +32,7 @@ asyncio.run(serve())
 """Serves what the program above it declares."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_what_an_example_declares_is_served(number: int, tmp_path: Path) -> None:
     done = subprocess.run(

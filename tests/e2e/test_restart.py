@@ -8,6 +8,8 @@ import pytest
 
 from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
 
+pytestmark = pytest.mark.slow
+
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 

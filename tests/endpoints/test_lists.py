@@ -26,6 +26,7 @@ from steersman.machinery.selectors import labels
 from steersman.machinery.values import times
 from steersman.net.message import BodyAborted
 from tests.endpoints.small_server import SmallServer
+from tests.example_counts import examples
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
@@ -90,7 +91,7 @@ def whole(accept: str, query: str, compact: bytes) -> bytes:
 
 
 @given(notes=notes, limits=st.tuples(sizes, sizes, sizes, st.integers(1, 5), sizes, sizes, sizes, st.integers(1, 12)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_list_is_the_same_in_slices_of_any_size(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     asyncio.run(compare(notes, limits))
 

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from steersman.flowcontrol.queue_set import Queuing, Ticket
 from steersman.flowcontrol.seat_seconds import SCALE
+from tests.example_counts import examples
 from tests.flowcontrol.by_hand import Requests
 
 FOUR_QUEUES = Queuing(4, 1, 3)
@@ -304,10 +305,10 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestAnyOrder.settings = settings(max_examples=examples(60), stateful_step_count=60, deadline=None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=60), st.integers(1, 6))
 def test_seats_are_exceeded_by_a_request_alone_at_most(widths: list[tuple[int, int]], limit: int) -> None:
     requests = Requests(Queuing(8, 2, 100), limit)

@@ -56,7 +56,7 @@ TO_OPERATORS = {
 
 def told(source: str) -> Iterator[str]:
     """Handlers of libraries' errors that make the error's text a part of theirs."""
-    if not any(name.rpartition(".")[2] in source for name in FOREIGN):
+    if not any(name in source for name in FOREIGN):
         return
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.ExceptHandler) or node.name is None or node.type is None:

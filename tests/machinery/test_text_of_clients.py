@@ -87,8 +87,12 @@ ALLOWED = {
 """By file: what reads bytes, or text of the server's own, or asks for ASCII beside it; or asks what Go asks too."""
 
 
+_LIKELY = re.compile(rf"\.({'|'.join(KINDS_OF_CHARACTERS)})\(|\.({'|'.join(OF_ANY_SPACE_OR_CASE)})\(\s*\)|\bre\.\w+\(")
+"""Text that may have such a call, as parsing all of it takes long."""
+
+
 def unicode_readings(source: str) -> Iterator[str]:
-    if not any(f".{name}(" in source for name in (*KINDS_OF_CHARACTERS, *OF_ANY_SPACE_OR_CASE)) and "re." not in source:
+    if not _LIKELY.search(source):
         return
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

@@ -17,6 +17,7 @@ from steersman.net.http2 import frames, hpack
 from steersman.net.http2.connection import Http2Connection
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
+from tests.example_counts import examples
 from tests.net.wire import Undated, Wire
 
 
@@ -74,7 +75,7 @@ FRAME = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(FRAME, max_size=12), st.lists(st.integers(0, 1 << 16), max_size=6))
 def test_http2_takes_any_frames_in_any_pieces(sent, places):
     data = frames.PREFACE + frames.settings({}) + b"".join(sent)
@@ -113,7 +114,7 @@ def undecided(answer: tuple[bytes, bool]) -> tuple[bytes, bool]:
     return answer[0].replace(b"Connection: close\r\n", b""), answer[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.one_of(LINES, st.binary(max_size=5)), max_size=25), st.lists(st.integers(0, 4096), max_size=6))
 def test_http1_answers_the_same_however_the_bytes_are_cut(lines, places):
     data = b"".join(lines)

@@ -20,6 +20,7 @@ from steersman.storage.interface import Event, Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
+from tests.example_counts import examples
 from tests.store.store_client import CONFIG_MAPS, Events, StoreClient, selecting
 
 Key = tuple[str, str]
@@ -82,7 +83,7 @@ async def write(client: StoreClient, steps: list[tuple[str, str, int]]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     before=st.lists(WRITE, max_size=15),
     after=st.lists(WRITE, max_size=15),

@@ -22,6 +22,7 @@ from steersman.storage.memory import MemoryStorage
 from steersman.store import continue_token
 from steersman.store import listing as listing_module
 from steersman.store.store import Store
+from tests.example_counts import examples
 from tests.loop_turns import steps_of_turns, yield_often
 from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
 
@@ -298,7 +299,7 @@ NAMES = st.sampled_from([*"abcdefgh", "a-b", "aa"])
 WRITE = st.tuples(NAMES, st.integers(0, 2))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=st.lists(WRITE, max_size=20),
     during=st.lists(st.lists(WRITE, max_size=5), min_size=1, max_size=6),

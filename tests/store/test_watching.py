@@ -16,6 +16,7 @@ from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.memory import MemoryStorage
 from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
+from tests.example_counts import examples
 from tests.loop_turns import yield_often
 from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
 
@@ -222,7 +223,7 @@ async def test_the_end_of_the_store_ends_its_watches(client: StoreClient) -> Non
 STEP = st.tuples(st.sampled_from("abcd"), st.integers(0, 3))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     before=st.lists(STEP, max_size=10),
     unseen=st.lists(STEP, max_size=10),

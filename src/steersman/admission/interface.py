@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
@@ -32,9 +33,9 @@ CONNECT: Final[Operation] = "CONNECT"
 OBJECT_ALONE: Final = frozenset({""})
 """Subresources of a plugin that handles writes of whole objects only."""
 
-MOST_WARNINGS: Final = 1_024
+MAX_WARNINGS: Final = 1_024
 """Most warnings of plugins for one request. The client receives the first 4,096 characters of them."""
-_MOST_CHAINS: Final = 1_024
+_MAX_CHAINS: Final = 1_024
 """Most kinds of writes whose chains are cached."""
 
 
@@ -68,8 +69,7 @@ class NamespaceState:
         """PodSecurity's policy parsed from the labels, None until it is parsed."""
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(Struct):
     """Admission attributes: one write to be admitted.
 
     `action` is the action of the request. `kind` is the kind of `obj` and `old`. Both are of the stored version, or of
@@ -114,7 +114,7 @@ class Attributes:
 
     def forbid(self, reason: object) -> StatusError:
         """Return the StatusError 403 of a plugin that refuses the write (admission.NewForbidden)."""
-        return forbidden(self.action.group_resource, self.name or _own_name(self.obj), reason)
+        return forbidden(self.action.group_resource, self.name or _name_of(self.obj), reason)
 
     def annotate(self, key: str, value: str, level: Level = Level.METADATA) -> None:
         """Add an audit annotation, recorded from the audit level `level` on. The first value of a key stays.
@@ -136,7 +136,7 @@ class Attributes:
         """Add warnings for the client, each text once, up to the most that can be sent."""
         known = set(self.warnings)
         for text in texts:
-            if len(self.warnings) >= MOST_WARNINGS:
+            if len(self.warnings) >= MAX_WARNINGS:
                 return
             if text not in known:
                 known.add(text)
@@ -150,7 +150,7 @@ def _key_errors(key: str) -> str:
     return "; ".join(is_dns1123_subdomain(prefix) or is_qualified_name(key))
 
 
-def _own_name(obj: Any) -> str:
+def _name_of(obj: Any) -> str:
     """Return the name of an object that the request does not name; a new object may have none yet."""
     metadata = getattr(obj, "metadata", None)
     if metadata is None:
@@ -169,7 +169,7 @@ class Plugin:
     """Subresources that the plugin handles, None for all; "" is the object itself."""
     mutates: bool = False
     validates: bool = False
-    _followers: tuple[Callable[[], None], ...] = ()
+    _subscribers: tuple[Callable[[], None], ...] = ()
 
     async def admit(self, attributes: Attributes) -> None:
         """Change `attributes.obj` if needed. Raises StatusError to refuse the write."""
@@ -177,7 +177,7 @@ class Plugin:
     async def validate(self, attributes: Attributes) -> None:
         """Check the write. Raises StatusError to refuse it."""
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         """Return False if the plugin has nothing to do for any such write; their chain then leaves it out.
 
         It is only called for writes that match the plugin's operations, resources and subresources. A plugin whose
@@ -187,18 +187,18 @@ class Plugin:
 
     def subscribe(self, changed: Callable[[], None]) -> None:
         """Subscribe `changed`, which is called whenever the result of `has_work` may have changed."""
-        self._followers = (*self._followers, changed)
+        self._subscribers = (*self._subscribers, changed)
 
     def notify_work_changed(self) -> None:
         """Notify all subscribers, so that the chains with this plugin are built anew."""
-        for changed in self._followers:
+        for changed in self._subscribers:
             changed()
 
     def close(self) -> None:
         """Release the plugin's resources. It is not called any more."""
 
 
-class Writes(NamedTuple):
+class WriteKind(NamedTuple):
     """The kind of writes that share one chain of plugins."""
 
     operation: Operation
@@ -226,7 +226,7 @@ class Chain:
         self._handled = frozenset(
             operation for plugin in plugins if plugin.mutates or plugin.validates for operation in plugin.operations
         )
-        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MOST_CHAINS)
+        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MAX_CHAINS)
         for plugin in plugins:
             plugin.subscribe(self._steps.forget)
 
@@ -243,7 +243,7 @@ class Chain:
         """Call every mutating plugin in order, and once more if a plugin has requested a reinvocation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
         for admit in steps.admit:
             await admit(attributes)
         again = attributes.existing_reinvocation
@@ -256,11 +256,11 @@ class Chain:
         """Call every validating plugin in order. The first StatusError ends the validation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
         for validate in steps.validate:
             await validate(attributes)
 
-    def _put_together(self, writes: Writes) -> _Steps:
+    def _build_steps(self, writes: WriteKind) -> _Steps:
         asked = [
             plugin
             for plugin in self.plugins

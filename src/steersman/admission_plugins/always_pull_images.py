@@ -29,7 +29,7 @@ class AlwaysPullImages(Plugin):
     validates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if not _concerns(attributes):
+        if not _brings_images(attributes):
             return
         spec: core.PodSpec = attributes.obj.spec
         for container in all_containers(spec):
@@ -42,14 +42,14 @@ class AlwaysPullImages(Plugin):
         """Check that every pull policy is still Always. Raises StatusError 500, as upstream, if a later plugin changed
         one.
         """
-        if not _concerns(attributes):
+        if not _brings_images(attributes):
             return
         faults = [str(attributes.forbid(each)) for each in _other_policies(attributes.obj.spec)]
         if faults:
             raise plain_internal(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
 
-def _concerns(attributes: Attributes) -> bool:
+def _brings_images(attributes: Attributes) -> bool:
     """Return True for a create, and for an update with a new image."""
     if attributes.operation == CREATE:
         return True

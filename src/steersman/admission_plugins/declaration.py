@@ -72,7 +72,7 @@ class Declaration(Struct, frozen=True):
         """Return the plugin's name on the command line."""
         return self.plugin.name
 
-    def made(self, dependencies: PluginDependencies) -> Plugin:
+    def create(self, dependencies: PluginDependencies) -> Plugin:
         """Return a new plugin for a server."""
         return self.plugin() if self.make is None else self.make(dependencies)
 

@@ -93,7 +93,7 @@ class EventRateLimit(Plugin):
         full = []
         for buckets in self._buckets:
             key = KEYS[buckets.type](attributes)
-            if not buckets.take(key):
+            if not buckets.acquire(key):
                 full.append(f"limit reached on type {buckets.type} for key {key}")
         if full:
             texts = list(dict.fromkeys(full))
@@ -109,18 +109,18 @@ class _Buckets:
         self._limit = limit
         self._most = limit.cache_size or _DEFAULT_CACHE_SIZE
         self._clock = clock
-        self._found: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets_by_key: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, key: str) -> bool:
+    def acquire(self, key: str) -> bool:
         """Take a token. Return False if the bucket is empty."""
         if len(key) > _LONGEST_KEY:  # clients choose the text, so a digest bounds the memory
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         now = self._clock()
-        tokens, then = self._found.pop(key, (float(self._limit.burst), now))
+        tokens, then = self._buckets_by_key.pop(key, (float(self._limit.burst), now))
         tokens = min(self._limit.burst, tokens + (now - then) * self._limit.qps) - 1
-        self._found[key] = (tokens if tokens >= 0 else tokens + 1, now)
-        if len(self._found) > self._most:
-            self._found.popitem(last=False)
+        self._buckets_by_key[key] = (tokens if tokens >= 0 else tokens + 1, now)
+        if len(self._buckets_by_key) > self._most:
+            self._buckets_by_key.popitem(last=False)
         return tokens >= 0
 
 

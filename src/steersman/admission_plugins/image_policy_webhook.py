@@ -80,7 +80,7 @@ class ImagePolicyWebhook(Plugin):
         self._hang_up = hang_up
         self._settings = settings
         self._clock = clock
-        self._known: BoundedCache[bytes, tuple[float, ImageReviewStatus]] = BoundedCache(_MAX_REMEMBERED)
+        self._cached: BoundedCache[bytes, tuple[float, ImageReviewStatus]] = BoundedCache(_MAX_REMEMBERED)
 
     def close(self) -> None:
         self._hang_up()
@@ -109,13 +109,13 @@ class ImagePolicyWebhook(Plugin):
     async def _status(self, spec: ImageReviewSpec) -> ImageReviewStatus:
         """Return the cached verdict on an equal review, or ask the webhook."""
         key = sha256(encode(spec)).digest()
-        known = self._known[key]
+        known = self._cached[key]
         if known is not None and known[0] > self._clock():
             return known[1]
         review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
-        status = _read(await self._post(encode(review) + b"\n"))
+        status = _decode(await self._post(encode(review) + b"\n"))
         settings = self._settings
-        self._known.keep(key, (self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl), status))
+        self._cached.keep(key, (self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl), status))
         return status
 
 
@@ -131,7 +131,7 @@ def _review(attributes: Attributes) -> ImageReviewSpec:
     )
 
 
-def _read(answer: bytes) -> ImageReviewStatus:
+def _decode(answer: bytes) -> ImageReviewStatus:
     """Return the status in a response. A response without kind or version is taken as a review. Raises DecodeError."""
     media = detect_media(answer)
     api_version, kind = peek_type_meta(answer, media)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
@@ -24,10 +24,10 @@ _MAX_MILLI: Final = (2**63 - 1) // 1000
 """
 _NONE: Final = Quantity(0)
 
-_MAX_FOUND: Final = 10_000
+_MAX_VIOLATIONS: Final = 10_000
 """Most violations in an error."""
 
-_Find = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
+_FindViolations = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
 
 _LIMITS: Final[Reading[list[LimitRangeItem]]] = Reading(lambda each: each.spec.limits or [], "spec.limits")
 
@@ -46,13 +46,13 @@ class LimitRanger(Plugin):
         self._limits = NamespaceCache(limit_ranges, _LIMITS, list)
         self._presence = Presence(limit_ranges, self.notify_work_changed)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         return not (self._presence.is_empty or (mutating and writes.resource != "pods"))
 
     async def admit(self, attributes: Attributes) -> None:
         """Set the default requests and limits of the containers of a pod."""
         every, is_much = await self._limits.get(attributes.action.namespace)
-        if every and _looks_at(attributes):
+        if every and _is_limited(attributes):
             for limits in every:
                 await offload_if(is_much, _fill_defaults, attributes.obj, limits)
 
@@ -62,20 +62,20 @@ class LimitRanger(Plugin):
         if find is None:
             return
         every, is_much = await self._limits.get(attributes.action.namespace)
-        if not every or not _looks_at(attributes):
+        if not every or not _is_limited(attributes):
             return
         for limits in every:
-            found = await offload_if(is_much, _found, find, attributes.obj, limits)
+            found = await offload_if(is_much, _violations, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
 
-def _found(find: _Find, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
+def _violations(find: _FindViolations, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
     """Return the distinct violations, at most 10,000."""
-    return list(dict.fromkeys(islice(find(obj, limits), _MAX_FOUND)))
+    return list(dict.fromkeys(islice(find(obj, limits), _MAX_VIOLATIONS)))
 
 
-def _looks_at(attributes: Attributes) -> bool:
+def _is_limited(attributes: Attributes) -> bool:
     """Return True if this write can change limited resources. Objects that are being deleted are exempt."""
     if attributes.kind.group:
         return False
@@ -128,14 +128,14 @@ def _fill_container(container: Container, what: str, requests: dict[str, str], l
 # Bounds
 
 
-def _find_in_pod(pod: Pod, limits: list[LimitRangeItem]) -> Iterator[str]:
+def _pod_violations(pod: Pod, limits: list[LimitRangeItem]) -> Iterator[str]:
     spec = pod.spec
     for item in limits:
         if item.type == "Container":
             for container in (*(spec.containers or ()), *spec.init_containers):
-                yield from _outside(item, container.resources.requests, container.resources.limits)
+                yield from _out_of_bounds(item, container.resources.requests, container.resources.limits)
         elif item.type == "Pod":
-            yield from _outside(item, _pod_requests(spec), _pod_limits(spec))
+            yield from _out_of_bounds(item, _pod_requests(spec), _pod_limits(spec))
 
 
 def _pod_requests(spec: PodSpec) -> dict[str, str]:
@@ -155,7 +155,7 @@ def _override(total: dict[str, str], resources: dict[str, str]) -> None:
     total.update((name, resources[name]) for name in POD_LEVEL_RESOURCES if name in resources)
 
 
-def _find_in_claim(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -> Iterator[str]:
+def _claim_violations(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -> Iterator[str]:
     """Yield the violations of a claim. Only its requests have bounds."""
     requests = claim.spec.resources.requests
     for item in limits:
@@ -166,13 +166,13 @@ def _find_in_claim(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -
                 yield from _request_above(item, name, requests)
 
 
-def _outside(item: LimitRangeItem, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _out_of_bounds(item: LimitRangeItem, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     for name in sorted(item.min):
         yield from _below(item, name, requests, limits)
     for name in sorted(item.max):
         yield from _above(item, name, requests, limits)
     for name in sorted(item.max_limit_request_ratio):
-        yield from _too_far_apart(item, name, requests, limits)
+        yield from _above_ratio(item, name, requests, limits)
 
 
 def _below(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _request_above(item: LimitRangeItem, name: str, requests: dict[str, str]) ->
         yield f"{text}, but request is {requests[name]}"
 
 
-def _too_far_apart(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _above_ratio(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     most = item.max_limit_request_ratio[name]
     text = f"{name} max limit to request ratio per {item.type} is {most}"
     request, limit, _ = _comparable(requests.get(name), limits.get(name), most)
@@ -230,9 +230,9 @@ def _comparable(request: str | None, limit: str | None, bound: str) -> tuple[int
     return first, second, third
 
 
-_FINDERS: Final[dict[str, _Find]] = {
-    "Pod": _find_in_pod,
-    "PersistentVolumeClaim": _find_in_claim,
+_FINDERS: Final[dict[str, _FindViolations]] = {
+    "Pod": _pod_violations,
+    "PersistentVolumeClaim": _claim_violations,
 }
 """Functions that yield the violations of an object, by kind."""
 

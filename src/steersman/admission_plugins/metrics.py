@@ -86,11 +86,11 @@ class WebhookMetrics:
         self._durations.observe(seconds, (name, operation, outcome, type))
         self._requests.inc((str(min(code, _HIGHEST_CODE)), name, operation, outcome, type))
 
-    def rejected(self, name: str, type: str, operation: str, error_type: str, code: int) -> None:
+    def count_rejection(self, name: str, type: str, operation: str, error_type: str, code: int) -> None:
         """Count a call that refused the request; `error_type` is upstream's term for the cause."""
         self._rejections.inc((error_type, name, operation, str(min(code, _HIGHEST_CODE)), type))
 
-    def failed_open(self, name: str, type: str) -> None:
+    def count_fail_open(self, name: str, type: str) -> None:
         """Count a failed call that was ignored because of the failure policy."""
         self._fail_open.inc((name, type))
 
@@ -128,13 +128,13 @@ class PolicyMetrics:
         )
         registry.add(self._validated, self._validating, self._mutated, self._mutating)
 
-    def validated(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:
+    def count_validation(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:
         """Count a validation; `action` is allow, deny, audit or warn."""
         labels = (action, error_type, policy, binding)
         self._validated.inc(labels)
         self._validating.observe(seconds, labels)
 
-    def mutated(self, policy: str, binding: str, error_type: str, seconds: float) -> None:
+    def count_mutation(self, policy: str, binding: str, error_type: str, seconds: float) -> None:
         """Count a mutation."""
         labels = (error_type, policy, binding)
         self._mutated.inc(labels)

@@ -56,14 +56,14 @@ class PodNodeSelector(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Add the namespace's selector to the pod's. Raises StatusError 403 if they contradict each other."""
-        selector = self._agreed(attributes)
+        selector = self._namespace_selector(attributes)
         spec: PodSpec = attributes.obj.spec
         spec.node_selector = selector | spec.node_selector
         self._check_allowed(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Raise StatusError 403 if the pod's selector contradicts the namespace's or is not allowed there."""
-        self._agreed(attributes)
+        self._namespace_selector(attributes)
         self._check_allowed(attributes)
 
     def _check_allowed(self, attributes: Attributes) -> None:
@@ -73,7 +73,7 @@ class PodNodeSelector(Plugin):
             reason = "pod node label selector labels conflict with its namespace whitelist"
             raise forbidden(_PODS, attributes.obj.metadata.name, reason)
 
-    def _agreed(self, attributes: Attributes) -> dict[str, str]:
+    def _namespace_selector(self, attributes: Attributes) -> dict[str, str]:
         annotated = self._find(attributes.action.namespace)
         if annotated is None:
             raise internal(f"namespace {attributes.action.namespace} does not exist")

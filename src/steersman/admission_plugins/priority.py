@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, Writes
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -21,7 +21,7 @@ _UNKNOWN: Final = object()
 class Priority(Plugin):
     """Sets priorities of pods, and allows only one default class.
 
-    `find` returns a PriorityClass by name, None if it does not exist. `every` returns all classes. `follow` subscribes
+    `find` returns a PriorityClass by name, None if it does not exist. `every` returns all classes. `subscribe` subscribes
     a function to changes of the classes.
     """
 
@@ -36,14 +36,14 @@ class Priority(Plugin):
         self,
         find: Callable[[str], Any | None],
         every: Callable[[], Iterable[Any]],
-        follow: Callable[[Callable[[], None]], None],
+        subscribe: Callable[[Callable[[], None]], None],
     ) -> None:
         self._find = find
         self._every = every
         self._default: Any = _UNKNOWN
-        follow(self._forget_default)
+        subscribe(self._forget_default)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         return writes.resource == (_PODS if mutating else _CLASSES).resource
 
     async def admit(self, attributes: Attributes) -> None:

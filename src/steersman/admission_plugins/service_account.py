@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_secrets import secret_names
@@ -32,7 +32,7 @@ _ENFORCE_SECRETS: Final = "kubernetes.io/enforce-mountable-secrets"
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
-class Account(Struct, frozen=True):
+class AccountSummary(Struct, frozen=True):
     """The parts of a service account that pods depend on; `secrets` is None if pods may use any secret."""
 
     name: str
@@ -41,12 +41,12 @@ class Account(Struct, frozen=True):
     secrets: frozenset[str] | None
 
 
-def account_of(account: core.ServiceAccount) -> Account:
+def account_of(account: core.ServiceAccount) -> AccountSummary:
     """Return the parts of a service account that pods depend on."""
     secrets = None
     if account.metadata.annotations.get(_ENFORCE_SECRETS) in _TRUE:
         secrets = frozenset(each.name for each in account.secrets)
-    return Account(
+    return AccountSummary(
         account.metadata.name,
         account.automount_service_account_token is not False,
         tuple(each.name for each in account.image_pull_secrets),
@@ -69,7 +69,7 @@ class ServiceAccount(Plugin):
 
     def __init__(
         self,
-        find: Callable[[str, str], Account | None],
+        find: Callable[[str, str], AccountSummary | None],
         pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
         look_up: LookUp = no_look_up,
     ) -> None:
@@ -78,7 +78,7 @@ class ServiceAccount(Plugin):
         self._look_up = look_up
         self._pause = pause
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         if writes.operation == CREATE:
             return not writes.subresource
         return not mutating and writes.subresource == "ephemeralcontainers"
@@ -118,10 +118,10 @@ class ServiceAccount(Plugin):
         spec: core.PodSpec = attributes.obj.spec
         account = await self._account(attributes, spec)
         if account.secrets is not None:
-            for fault in _foreign_secrets("ephemeral container", spec.ephemeral_containers, account):
+            for fault in _disallowed_secrets("ephemeral container", spec.ephemeral_containers, account):
                 raise plain_internal(fault)
 
-    async def _account(self, attributes: Attributes, spec: core.PodSpec) -> Account:
+    async def _account(self, attributes: Attributes, spec: core.PodSpec) -> AccountSummary:
         namespace, name = attributes.action.namespace, spec.service_account_name
         if not name:
             pod = attributes.obj.metadata.name
@@ -180,26 +180,26 @@ def _token_volume() -> core.ProjectedVolumeSource:
     )
 
 
-def _check_secrets(attributes: Attributes, spec: core.PodSpec, account: Account) -> None:
+def _check_secrets(attributes: Attributes, spec: core.PodSpec, account: AccountSummary) -> None:
     """Raise StatusError 403 if the account restricts secrets and the pod uses another secret."""
     if account.secrets is not None:
         for fault in _forbidden_secrets(spec, account, account.secrets):
             raise attributes.forbid(fault)
 
 
-def _forbidden_secrets(spec: core.PodSpec, account: Account, secrets: frozenset[str]) -> Iterator[str]:
+def _forbidden_secrets(spec: core.PodSpec, account: AccountSummary, secrets: frozenset[str]) -> Iterator[str]:
     for volume in spec.volumes:
         if volume.secret is not None and volume.secret.secret_name not in secrets:
-            yield _foreign(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
-    yield from _foreign_secrets("init container", spec.init_containers, account)
-    yield from _foreign_secrets("container", spec.containers or (), account)
+            yield _disallowed(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
+    yield from _disallowed_secrets("init container", spec.init_containers, account)
+    yield from _disallowed_secrets("container", spec.containers or (), account)
     pull_secrets = frozenset(account.pull_secrets)
     for index, reference in enumerate(spec.image_pull_secrets):
         if reference.name not in pull_secrets:
-            yield _foreign(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
+            yield _disallowed(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
 
 
-def _foreign_secrets(called: str, containers: Any, account: Account) -> Iterator[str]:
+def _disallowed_secrets(called: str, containers: Any, account: AccountSummary) -> Iterator[str]:
     """Yield errors about secrets in the environment of containers that the account does not allow."""
     secrets = account.secrets or frozenset()
     for container in containers:
@@ -207,14 +207,14 @@ def _foreign_secrets(called: str, containers: Any, account: Account) -> Iterator
             source = variable.value_from
             if source is not None and source.secret_key_ref is not None and source.secret_key_ref.name not in secrets:
                 used = f'envVar {variable.name} referencing secret.secretName="{source.secret_key_ref.name}"'
-                yield _foreign(f"{called} {container.name} with {used}", account)
+                yield _disallowed(f"{called} {container.name} with {used}", account)
         for source in container.env_from:
             if source.secret_ref is not None and source.secret_ref.name not in secrets:
                 used = f'envFrom referencing secret.secretName="{source.secret_ref.name}"'
-                yield _foreign(f"{called} {container.name} with {used}", account)
+                yield _disallowed(f"{called} {container.name} with {used}", account)
 
 
-def _foreign(what: str, account: Account, kind: str = "secret") -> str:
+def _disallowed(what: str, account: AccountSummary, kind: str = "secret") -> str:
     return f"{what} is not allowed because service account {account.name} does not reference that {kind}"
 
 

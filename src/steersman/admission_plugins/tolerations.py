@@ -11,7 +11,7 @@ import msgspec
 from steersman.api.core.v1 import Toleration
 
 _Identity = tuple[Any, ...]
-_Reach = tuple[str, str, str | None]
+_Scope = tuple[str, str, str | None]
 """Key, effect and value that a toleration matches; the value None matches any."""
 
 
@@ -48,7 +48,7 @@ class _Tolerations:
 
     def __init__(self) -> None:
         self._all: set[_Identity] = set()
-        self._longest: dict[_Reach, list[tuple[float, _Identity]]] = {}
+        self._longest: dict[_Scope, list[tuple[float, _Identity]]] = {}
         """For each key, effect and value the two different tolerations of longest duration in seconds, the longest
         first.
         """
@@ -59,7 +59,7 @@ class _Tolerations:
             return
         self._all.add(identity)
         if wide.operator == "Exists":
-            reach: _Reach = wide.key, wide.effect, None
+            reach: _Scope = wide.key, wide.effect, None
         elif wide.operator in ("", "Equal"):
             reach = wide.key, wide.effect, wide.value
         else:
@@ -80,7 +80,7 @@ class _Tolerations:
         """Return True if a toleration that is not equal to `narrow` includes it."""
         identity: _Identity = msgspec.structs.astuple(narrow)
         seconds = math.inf if narrow.toleration_seconds is None else narrow.toleration_seconds
-        for reach in _reaches_that_hold(narrow):
+        for reach in _including_scopes(narrow):
             needed = seconds if reach[1] == "NoExecute" else -math.inf
             for longest, other in self._longest.get(reach, ()):
                 if other != identity:
@@ -90,7 +90,7 @@ class _Tolerations:
         return False
 
 
-def _reaches_that_hold(narrow: Toleration) -> Iterator[_Reach]:
+def _including_scopes(narrow: Toleration) -> Iterator[_Scope]:
     for effect in dict.fromkeys((narrow.effect, "")):
         for key in dict.fromkeys((narrow.key, "")):
             yield key, effect, None

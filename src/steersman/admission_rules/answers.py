@@ -37,7 +37,7 @@ class Unanswered(Exception):
         self.check = check
 
 
-class Answers:
+class AuthorizerAnswers:
     """Runs evaluations for one request and caches the authorizer's answers; each check is made once.
 
     Only one evaluation may run at a time.
@@ -46,7 +46,7 @@ class Answers:
     def __init__(self, ask: Ask, known: dict[Check, Answer] | None = None) -> None:
         """Create a runner; `known` is a cache of answers that other runners of the same request share."""
         self._ask: Final = ask
-        self._known: Final[dict[Check, Answer]] = {} if known is None else known
+        self._cached: Final[dict[Check, Answer]] = {} if known is None else known
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._is_hurried = False
         self._allowance = 0
@@ -69,15 +69,15 @@ class Answers:
         if self._allowance < 0:
             ensure_offloaded()
 
-    def begin(self, frame: Frame) -> None:
+    def enter(self, frame: Frame) -> None:
         """Note the frame of an evaluation on the event loop."""
         self.frame = frame
 
-    def judge(self, check: Check) -> Answer:
-        """Return the answer to a check, called by code that `settled` runs. Raises Unanswered if it is missing."""
+    def answer(self, check: Check) -> Answer:
+        """Return the answer to a check, called by code that `run` runs. Raises Unanswered if it is missing."""
         if self.frame is not None:
             self.frame.limit = min(self.frame.limit + CHECK_COST, CALL_LIMIT)
-        known = self._known.get(check)
+        known = self._cached.get(check)
         if known is not None:
             return known
         if not self._is_hurried:
@@ -86,10 +86,10 @@ class Answers:
         if not isinstance(answer, Answer):
             self._waiting[check] = answer
             raise Unanswered(check)
-        self._known[check] = answer
+        self._cached[check] = answer
         return answer
 
-    async def settled(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run `work` until all its authorization checks are answered, and return its result.
 
         It is run only once if no answer has to be awaited. Raises what `work` raises.
@@ -97,12 +97,12 @@ class Answers:
         self._allowance, self.frame = _ALLOWANCE, None
         while True:
             try:
-                return await offload(self._begin, partial(work, *args, **kwargs))
+                return await offload(self._run_once, partial(work, *args, **kwargs))
             except Unanswered as needed:
                 check = needed.check
             answer = self._waiting.pop(check, None) or self._ask(check)
-            self._known[check] = answer if isinstance(answer, Answer) else await answer
+            self._cached[check] = answer if isinstance(answer, Answer) else await answer
 
-    def _begin(self, work: Callable[[], R]) -> R:
+    def _run_once(self, work: Callable[[], R]) -> R:
         self._is_hurried, self.frame = can_move_to_thread(), None
         return work()

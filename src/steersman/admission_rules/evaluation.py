@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steersman.admission_rules import environments
-from steersman.admission_rules.answers import CALL_LIMIT, Answers
+from steersman.admission_rules.answers import CALL_LIMIT, AuthorizerAnswers
 from steersman.admission_rules.expressions import CompiledExpression
 from steersman.cel.evaluator import Program
 from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, request_resource
@@ -21,13 +21,13 @@ BUDGET: Final = 10_000_000
 MATCH_BUDGET: Final = 2_500_000
 """Cost limit of the match conditions of one webhook or policy, for one request."""
 
-_SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 _NO_VARIABLES: Final[Mapping[str, CompiledExpression]] = {}
-_DEEPEST: Final = 200
+_MAX_DEPTH: Final = 200
 """Most nested evaluations of variables. Each takes a dozen nested Python calls."""
-_DEEP: Final = 20
+_MAX_DEPTH_ON_LOOP: Final = 20
 """Most nested evaluations of variables on the event loop."""
 
 
@@ -35,7 +35,7 @@ class OutOfBudget(Exception):
     """The budget is exhausted, and no further expression is evaluated. The message is upstream's."""
 
     def __init__(self) -> None:
-        super().__init__(_SPENT)
+        super().__init__(_OUT_OF_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Inputs:
     namespace: Mapping[str, Any] | None = None
     params: Any = None
 
-    def given(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Any]:
         """Return the variables by name, without those of the authorizer."""
         return {
             environments.OBJECT: self.object,
@@ -106,7 +106,7 @@ class Activation:
     def __init__(
         self,
         inputs: Inputs,
-        answers: Answers,
+        answers: AuthorizerAnswers,
         budget: int,
         variables: Mapping[str, CompiledExpression] = _NO_VARIABLES,
         *,
@@ -114,10 +114,10 @@ class Activation:
     ) -> None:
         self.budget = budget
         self._answers: Final = answers
-        given = inputs.given()
+        given = inputs.variables()
         if has_authorizer:
-            given[environments.AUTHORIZER_NAME] = authorizer(answers.judge)
-            given[environments.REQUEST_RESOURCE] = inputs.request_resource(answers.judge)
+            given[environments.AUTHORIZER_NAME] = authorizer(answers.answer)
+            given[environments.REQUEST_RESOURCE] = inputs.request_resource(answers.answer)
         self._variables: Final = _Variables(given, answers, variables) if variables else _EMPTY
         self._given: Final = {**given, environments.VARIABLES: self._variables}
 
@@ -127,7 +127,7 @@ class Activation:
             return Evaluation(None, f"compilation error: {expression.error}")
         variables = self._variables
         variables.budget = self.budget
-        value, cost = _outcome(expression.program, self._given, self._answers)
+        value, cost = _run_program(expression.program, self._given, self._answers)
         if variables.cost:
             cost += variables.cost
             variables.cost = 0
@@ -139,12 +139,12 @@ class Activation:
         return Evaluation(value)
 
 
-def _outcome(program: Program, given: Mapping[str, Any], answers: Answers) -> tuple[Any, int]:
+def _run_program(program: Program, given: Mapping[str, Any], answers: AuthorizerAnswers) -> tuple[Any, int]:
     """Return the result of a program, and its cost. Raises Unanswered."""
     if not answers.can_move_to_thread:
         return program.outcome(given, CALL_LIMIT)
     outer, allowance = answers.frame, answers.allowance
-    value, cost = program.outcome(given, allowance, answers.begin)
+    value, cost = program.outcome(given, allowance, answers.enter)
     frame, answers.frame = answers.frame, outer
     # The cost of authorization checks is not time on the event loop.
     answers.spend(cost if frame is None else cost - (frame.limit - allowance))
@@ -157,15 +157,15 @@ class _Variables(LazyMap):
     It holds the other variables, but no reference to itself, so that there is no reference cycle.
     """
 
-    __slots__ = ("_answers", "_depth", "_expressions", "_given", "_known", "budget", "cost")
+    __slots__ = ("_answers", "_depth", "_expressions", "_given", "_values", "budget", "cost")
 
     def __init__(
-        self, given: Mapping[str, Any], answers: Answers | None, expressions: Mapping[str, CompiledExpression]
+        self, given: Mapping[str, Any], answers: AuthorizerAnswers | None, expressions: Mapping[str, CompiledExpression]
     ) -> None:
         self._given: Final = given
         self._answers: Final = answers
         self._expressions: Final = expressions
-        self._known: Final[dict[str, Any]] = {}
+        self._values: Final[dict[str, Any]] = {}
         self._depth = 0
         self.cost = 0
         """Cost of the variables evaluated for the current expression."""
@@ -176,12 +176,12 @@ class _Variables(LazyMap):
         name = unescape(key) if type(key) is str else None
         if name is None or name not in self._expressions:
             return None
-        if name not in self._known:
+        if name not in self._values:
             try:
-                self._known[name] = self._evaluate(name, self._expressions[name])
+                self._values[name] = self._evaluate(name, self._expressions[name])
             except EvaluationError as error:
-                self._known[name] = error.with_traceback(None)
-        value = self._known[name]
+                self._values[name] = error.with_traceback(None)
+        value = self._values[name]
         if isinstance(value, EvaluationError):
             raise value.with_traceback(None)
         return key, value
@@ -193,13 +193,13 @@ class _Variables(LazyMap):
         if expression.program is None:
             raise EvaluationError(f"composited variable {quote(name)} fails to compile: {expression.error}")
         assert self._answers is not None
-        if self._depth >= _DEEPEST:
+        if self._depth >= _MAX_DEPTH:
             raise EvaluationError(f"composited variable {quote(name)} is needed by too many others at once")
-        if self._depth >= _DEEP and self._answers.can_move_to_thread:
+        if self._depth >= _MAX_DEPTH_ON_LOOP and self._answers.can_move_to_thread:
             ensure_offloaded()
         self._depth += 1
         try:
-            value, cost = _outcome(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)
+            value, cost = _run_program(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)
         finally:
             self._depth -= 1
         self.cost += cost

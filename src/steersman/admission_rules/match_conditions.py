@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import MATCH_BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
@@ -19,7 +19,7 @@ from steersman.machinery.errors.field import FieldError, Path, duplicate, invali
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import is_qualified_name
 
-MOST: Final = 64
+MAX_CONDITIONS: Final = 64
 """Most conditions of one webhook or policy."""
 
 
@@ -75,14 +75,14 @@ class MatchConditions:
         """Return True if there are no conditions, so that every request matches."""
         return not self._conditions
 
-    async def match(self, inputs: Inputs, answers: Answers) -> Match:
+    async def match(self, inputs: Inputs, answers: AuthorizerAnswers) -> Match:
         """Return the result of the conditions for a request. It includes errors."""
         if not self._conditions:
             return _MATCHES
-        return await answers.settled(self.judge, inputs, answers)
+        return await answers.run(self.evaluate, inputs, answers)
 
-    def judge(self, inputs: Inputs, answers: Answers) -> Match:
-        """Evaluate the conditions, called by code that `Answers.settled` runs. Raises Unanswered to stop the
+    def evaluate(self, inputs: Inputs, answers: AuthorizerAnswers) -> Match:
+        """Evaluate the conditions, called by code that `AuthorizerAnswers.run` runs. Raises Unanswered to stop the
         evaluation.
         """
         activation = Activation(inputs, answers, MATCH_BUDGET, self._variables)
@@ -116,8 +116,8 @@ def match_condition_errors(
     `path` is the path of `matchConditions`. Callers skip this validation, as upstream, on an update that changes
     neither the conditions nor a policy's paramKind.
     """
-    if len(conditions) > MOST:
-        yield too_many(path, len(conditions), MOST)
+    if len(conditions) > MAX_CONDITIONS:
+        yield too_many(path, len(conditions), MAX_CONDITIONS)
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         at = path[index]
@@ -125,7 +125,7 @@ def match_condition_errors(
         if not text:
             yield required(at / "expression")
         else:
-            error = _compiled(text, has_params=has_params).field_error(at / "expression")
+            error = _compile(text, has_params=has_params).field_error(at / "expression")
             if error is not None:
                 yield error
         if not condition.name:
@@ -138,5 +138,5 @@ def match_condition_errors(
         names.add(condition.name)
 
 
-def _compiled(text: str, *, has_params: bool) -> CompiledExpression:
+def _compile(text: str, *, has_params: bool) -> CompiledExpression:
     return compile_admission(text, environment(params=has_params, authorizer=True), BOOLEAN)

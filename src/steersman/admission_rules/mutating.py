@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import MatchConditions
@@ -50,19 +50,19 @@ class MutationError(Exception):
         return "invalid_error"
 
 
-_MOST: Final = 400_000
+_MAX_STEPS: Final = 400_000
 """Most steps of `cel.work` for a configuration, or for all operations of a patch: twice those of the largest object.
 
 A value is two steps, and 64 characters are two steps.
 """
-_MOST_ON_LOOP: Final = 2_000
+_MAX_STEPS_ON_LOOP: Final = 2_000
 
 
-class _Room:
+class _StepBudget:
     """Budget of steps for converting the value of an expression, which may contain the same list many times."""
 
-    def __init__(self, answers: Answers) -> None:
-        self._left = _MOST_ON_LOOP if answers.can_move_to_thread else _MOST
+    def __init__(self, answers: AuthorizerAnswers) -> None:
+        self._left = _MAX_STEPS_ON_LOOP if answers.can_move_to_thread else _MAX_STEPS
         self._is_hurried: Final = answers.can_move_to_thread
 
     def work(self, steps: int) -> None:
@@ -80,7 +80,7 @@ class _Room:
             raise too_many_values()
 
 
-Mutation = Callable[[Inputs, Answers, Schema], Any]
+Mutation = Callable[[Inputs, AuthorizerAnswers, Schema], Any]
 """Function that returns the changed object as plain data, without changing the object of the inputs.
 
 The result may share parts with that object, and is the same object if a test operation of a patch fails. Raises
@@ -109,7 +109,7 @@ class MutatingRules:
                 expression = compile_admission(each.apply_configuration.expression, names, APPLY)
                 self.mutations.append((self._applying(expression), False))
 
-    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: Answers) -> Any:
+    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: AuthorizerAnswers) -> Any:
         if expression.error:
             raise MutationError(expression.error)
         try:
@@ -121,24 +121,24 @@ class MutatingRules:
         return evaluation.value
 
     def _applying(self, expression: CompiledExpression) -> Mutation:
-        def apply(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+        def apply(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
             made = self._value(expression, inputs, answers)
             obj = inputs.object
             try:
-                with counted_by(_Room(answers)):
-                    _check_places(made)
+                with counted_by(_StepBudget(answers)):
+                    _check_fields(made)
                     fields = native_fields(made, inputs)
             except NoTextKey:
                 raise MutationError("invalid return type: *dynamic.ObjectVal") from None
             configuration = {**fields, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-            return _merged(schema, obj, configuration)
+            return _merge(schema, obj, configuration)
 
         return apply
 
     def _patching(self, expression: CompiledExpression) -> Mutation:
-        def patch(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+        def patch(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
             made = self._value(expression, inputs, answers)
-            with counted_by(_Room(answers)):
+            with counted_by(_StepBudget(answers)):
                 operations = [_operation(each) for each in made]
             try:
                 return json_patch.apply(inputs.object, operations)
@@ -150,13 +150,13 @@ class MutatingRules:
         return patch
 
 
-def _check_places(made: Any) -> None:
+def _check_fields(made: Any) -> None:
     wrong = made.misplaced() if isinstance(made, ObjectValue) else ()
     if wrong:
         raise MutationError("type mismatch: " + "\n".join(wrong))
 
 
-def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
+def _merge(schema: Schema, obj: Any, configuration: Any) -> Any:
     """Return the object with the configuration merged into it, without changing the ownership of fields."""
     try:
         validate(schema.root, configuration)
@@ -206,12 +206,12 @@ def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
         operation["from"] = made.fields["from"]
     if "value" in made.fields:
         value = made.fields["value"]
-        _check_places(value)
+        _check_fields(value)
         operation["value"] = _json(value)
     return operation
 
 
-_OF_AUTHORIZERS: Final = "kubernetes.authorization."
+_AUTHORIZER_TYPES: Final = "kubernetes.authorization."
 _NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 
 
@@ -243,7 +243,7 @@ def _json(value: Any) -> Any:
         kind = type_of_value(value).name
         if kind == "type":
             raise MutationError(f"{_NO_JSON}type conversion not supported for 'type'")
-        shown = kind if kind.startswith(_OF_AUTHORIZERS) else kind.rpartition(".")[2]
+        shown = kind if kind.startswith(_AUTHORIZER_TYPES) else kind.rpartition(".")[2]
         raise MutationError(f"{_NO_JSON}type conversion error from '{shown}' to '*structpb.Value'")
     found: dict[str, Any] = {}
     for key, each in entries(value):

@@ -28,9 +28,9 @@ from steersman.machinery.values.durations import format_duration
 
 _SECOND: Final = 10**9
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SOMEWHERE: Final = "0xc000000000"
+_ADDRESS: Final = "0xc000000000"
 """Placeholder for a pointer's address, which varies in Go."""
-_ERROR: Final = GoValue("no such overload", f"(*types.Err)({_SOMEWHERE})", "*types.Err")
+_ERROR: Final = GoValue("no such overload", f"(*types.Err)({_ADDRESS})", "*types.Err")
 _NULL: Final = GoValue("NULL_VALUE", "0", "structpb.NullValue")
 _OBJECTS: Final = "*dynamic.ObjectVal"
 
@@ -41,10 +41,10 @@ class NoTextKey(Exception):
 
 def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
     """Return the fields of an object that an expression created from `inputs`, as copies. Raises NoTextKey."""
-    return _Natives(inputs).fields(made)
+    return _NativeConverter(inputs).fields(made)
 
 
-class _Natives:
+class _NativeConverter:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs: Final = inputs
 
@@ -59,7 +59,7 @@ class _Natives:
         """
         while isinstance(value, Optional) and value.has_value:
             value = value.value
-        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_read(value):
+        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_decoded(value):
             return [self._value(each) for each in value]
         if isinstance(value, Map):
             if not all(isinstance(key, str) for key in value):
@@ -78,17 +78,17 @@ class _Natives:
                 return _ERROR
         if isinstance(value, Optional):
             return self._value(value.value) if value.has_value else None
-        if isinstance(value, dict) or (isinstance(value, list) and self._is_read(value)):
+        if isinstance(value, dict) or (isinstance(value, list) and self._is_decoded(value)):
             return _copied(value)
         if isinstance(value, UInt) or not isinstance(value, bool | int | float | str):
             return value.name if isinstance(value, Type) else _go(value)
         return int(value) if type(value) is int else value
 
-    def _is_read(self, value: Any) -> bool:
-        return id(value) in self._read
+    def _is_decoded(self, value: Any) -> bool:
+        return id(value) in self._decoded_lists
 
     @cached_property
-    def _read(self) -> frozenset[int]:
+    def _decoded_lists(self) -> frozenset[int]:
         """Return the identities of all lists in the inputs, which outlive this object."""
         inputs = self._inputs
         found: list[int] = []
@@ -149,12 +149,12 @@ def _go(value: Any) -> GoValue:
         case SemverValue():
             return GoValue(_version(value), _version_source(value), "semver.Version")
         case JSONPatchValue():
-            return _pointer(_SOMEWHERE, "*mutation.JSONPatchVal")
+            return _pointer(_ADDRESS, "*mutation.JSONPatchVal")
     return _ERROR
 
 
 def _pointer(shown: str, kind: str) -> GoValue:
-    return GoValue(shown, f"({kind})({_SOMEWHERE})", kind)
+    return GoValue(shown, f"({kind})({_ADDRESS})", kind)
 
 
 def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[Any], str]) -> str:
@@ -176,7 +176,7 @@ def _shown(value: Any) -> str:
         case Type():
             return value.name
         case ObjectValue():
-            return _SOMEWHERE
+            return _ADDRESS
         case bool() | str() | float():
             return go_value(value)
         case int() if not isinstance(value, UInt):
@@ -197,13 +197,13 @@ def _source(value: Any) -> str:
         case bytes():
             return f"types.Bytes{{{', '.join(map(hex, value))}}}"
         case list() | tuple():
-            return f"(*types.baseList)({_SOMEWHERE})"
+            return f"(*types.baseList)({_ADDRESS})"
         case Map() | dict():
-            return f"(*types.baseMap)({_SOMEWHERE})"
+            return f"(*types.baseMap)({_ADDRESS})"
         case ObjectValue():
-            return f"({_OBJECTS})({_SOMEWHERE})"
+            return f"({_OBJECTS})({_ADDRESS})"
         case Type():
-            return f"(*types.Type)({_SOMEWHERE})"
+            return f"(*types.Type)({_ADDRESS})"
         case bool() | str() | float():
             return go_source(value)
         case int() if not isinstance(value, UInt):
@@ -250,15 +250,15 @@ def _address(value: IPValue | CIDRValue) -> str:
     if isinstance(value.address, IPv4Address):
         number |= 0xFFFF << 32
     high, low = divmod(number, 1 << 64)
-    detail = f"unique.Handle[net/netip.addrDetail]{{value:(*netip.addrDetail)({_SOMEWHERE})}}"
+    detail = f"unique.Handle[net/netip.addrDetail]{{value:(*netip.addrDetail)({_ADDRESS})}}"
     return f"netip.Addr{{addr:netip.uint128{{hi:{high:#x}, lo:{low:#x}}}, z:{detail}}}"
 
 
 def _version(value: SemverValue) -> str:
-    return ".".join(map(str, value.numbers)) + _behind("-", value.prerelease) + _behind("+", value.build)
+    return ".".join(map(str, value.numbers)) + _suffix("-", value.prerelease) + _suffix("+", value.build)
 
 
-def _behind(mark: str, words: tuple[int | str, ...]) -> str:
+def _suffix(mark: str, words: tuple[int | str, ...]) -> str:
     return mark + ".".join(map(str, words)) if words else ""
 
 

@@ -17,7 +17,7 @@ Schema = Mapping[str, Any]
 SchemaOf = Callable[[str], Schema]
 """Function from a reference to the schema it refers to."""
 
-MAX_WRAPPED: Final = 100
+MAX_NESTING: Final = 100
 """Most nested lists and maps. Deeper values are dynamic. Upstream has no limit."""
 _UNLIMITED: Final = -1
 _PLACEHOLDER: Final[Schema] = {"type": "object"}
@@ -33,7 +33,7 @@ _FORMATS: Final = {
     "date-time": declared.TIMESTAMP,
 }
 
-_Above = frozenset[str]
+_Enclosing = frozenset[str]
 """References of the schemas that enclose a schema."""
 
 
@@ -50,15 +50,17 @@ class SchemaTypes:
         `reference` is the reference that the schema uses for itself. Raises LookupError for a reference without a
         schema.
         """
-        return self._of(schema, frozenset((reference,)), name, is_root=True)
+        return self._type_of(schema, frozenset((reference,)), name, is_root=True)
 
-    def _of(self, schema: Schema, above: _Above, name: str, *, is_root: bool = False) -> DeclaredType | None:
+    def _type_of(self, schema: Schema, above: _Enclosing, name: str, *, is_root: bool = False) -> DeclaredType | None:
         around: list[Callable[[DeclaredType], DeclaredType]] = []
-        while len(around) < MAX_WRAPPED:
-            schema, above = self.resolved(schema, above)
-            below, wrap, suffix = _wrapped(schema)
+        while len(around) < MAX_NESTING:
+            schema, above = self.resolve(schema, above)
+            below, wrap, suffix = _container(schema)
             if below is None:
-                found = self._plain(schema, above, name, is_resource=is_root or _says(schema, _EMBEDDED))
+                found = self._scalar_or_object(
+                    schema, above, name, is_resource=is_root or _has_extension(schema, _EMBEDDED)
+                )
                 break
             schema, name, is_root = below, f"{name}{suffix}", False
             around.append(wrap)
@@ -69,7 +71,9 @@ class SchemaTypes:
                 found = each(found)
         return found
 
-    def _plain(self, schema: Schema, above: _Above, name: str, *, is_resource: bool) -> DeclaredType | None:
+    def _scalar_or_object(
+        self, schema: Schema, above: _Enclosing, name: str, *, is_resource: bool
+    ) -> DeclaredType | None:
         """Return the type of a schema that is neither a list nor a map."""
         if _is_int_or_string(schema):
             return declared.DYN
@@ -83,26 +87,26 @@ class SchemaTypes:
             return _FORMATS.get(schema.get("format", ""), declared.STRING)
         return _SCALARS.get(kind)
 
-    def _members(self, schema: Schema, above: _Above, *, is_resource: bool) -> Mapping[str, Schema]:
+    def _members(self, schema: Schema, above: _Enclosing, *, is_resource: bool) -> Mapping[str, Schema]:
         """Return the members of an object type, with the common members of resources unless the schema has all of them."""
         members = _schemas(schema.get("properties"))
         if not is_resource:
             return members
-        metadata, inside = self.resolved(members.get("metadata", {}), above)
+        metadata, inside = self.resolve(members.get("metadata", {}), above)
         names = _schemas(metadata.get("properties"))
         if (
             "object" in _types(metadata)
             and all(
-                "string" in _types(self.resolved(members.get(name, {}), above)[0]) for name in ("kind", "apiVersion")
+                "string" in _types(self.resolve(members.get(name, {}), above)[0]) for name in ("kind", "apiVersion")
             )
             and all(
-                "string" in _types(self.resolved(names.get(name, {}), inside)[0]) for name in ("name", "generateName")
+                "string" in _types(self.resolve(names.get(name, {}), inside)[0]) for name in ("name", "generateName")
             )
         ):
             return members
         return {**members, **_OF_RESOURCES}
 
-    def resolved(self, schema: Schema, above: _Above) -> tuple[Schema, _Above]:
+    def resolve(self, schema: Schema, above: _Enclosing) -> tuple[Schema, _Enclosing]:
         """Return the schema that `schema` refers to and its enclosing references; `schema` itself if it is no
         reference.
         """
@@ -113,26 +117,26 @@ class SchemaTypes:
             return _PLACEHOLDER, above
         return self._schema_of(reference), above | {reference}
 
-    def member(self, schema: Schema, above: _Above, name: str) -> DeclaredType | None:
+    def member(self, schema: Schema, above: _Enclosing, name: str) -> DeclaredType | None:
         """Return the type of a member, to be named `name`; None if expressions cannot use the member."""
-        return self._of(schema, above, name)
+        return self._type_of(schema, above, name)
 
 
 class _Members(Mapping[str, DeclaredType]):
     """Types of an object's members by their escaped names, each created at its first use."""
 
-    def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Above, name: str) -> None:
+    def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Enclosing, name: str) -> None:
         self._types: Final = types
-        self._above: Final = above
+        self._enclosing: Final = above
         self._name: Final = name
         escaped = ((escape(each), schema) for each, schema in members.items())
         self._schemas: Final = {each: schema for each, schema in escaped if each is not None}
-        self._known: Final[dict[str, DeclaredType | None]] = {}
+        self._types_by_name: Final[dict[str, DeclaredType | None]] = {}
 
     def __getitem__(self, name: str) -> DeclaredType:
-        if name not in self._known:
-            self._known[name] = self._types.member(self._schemas[name], self._above, f"{self._name}.{name}")
-        found = self._known[name]
+        if name not in self._types_by_name:
+            self._types_by_name[name] = self._types.member(self._schemas[name], self._enclosing, f"{self._name}.{name}")
+        found = self._types_by_name[name]
         if found is None:
             raise KeyError(name)
         return found
@@ -147,7 +151,7 @@ class _Members(Mapping[str, DeclaredType]):
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
-def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
+def _container(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
     """Return the schema of the items of a list or map, the constructor of its type, and the suffix of the item type's
     name.
 
@@ -156,12 +160,12 @@ def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], De
     kind = "" if _is_int_or_string(schema) else _type(schema)
     if kind == "array":
         items = schema.get("items")
-        return (items if isinstance(items, Mapping) else _PLACELESS), _list_of, ".@idx"
+        return (items if isinstance(items, Mapping) else _UNTYPED), _list_of, ".@idx"
     values = schema.get("additionalProperties") if kind == "object" else None
     return (values if isinstance(values, Mapping) else None), _map_of, ".@elem"
 
 
-_PLACELESS: Final[Schema] = {}
+_UNTYPED: Final[Schema] = {}
 """Schema of the items of a list without `items`: it has no type."""
 
 
@@ -174,10 +178,10 @@ def _map_of(values: DeclaredType) -> DeclaredType:
 
 
 def _is_int_or_string(schema: Schema) -> bool:
-    return schema.get("format") == "int-or-string" or _says(schema, "x-kubernetes-int-or-string")
+    return schema.get("format") == "int-or-string" or _has_extension(schema, "x-kubernetes-int-or-string")
 
 
-def _says(schema: Schema, extension: str) -> bool:
+def _has_extension(schema: Schema, extension: str) -> bool:
     return schema.get(extension) is True
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from steersman.admission_rules import environments
 from steersman.admission_rules.schema_types import SchemaOf, SchemaTypes
-from steersman.admission_rules.variables import VARIABLES_TYPE, told_of_variable
+from steersman.admission_rules.variables import VARIABLES_TYPE, declared_variable_type
 from steersman.api.admissionregistration.v1 import (
     ExpressionWarning,
     ValidatingAdmissionPolicySpec,
@@ -51,7 +51,7 @@ class TypedKind:
     reference: str = ""
 
 
-class TooMuchToSay(Exception):
+class WarningsTooLarge(Exception):
     """The warnings are larger than any object may be."""
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ def check(
     """Return the warnings in the order of the validations; each lists the errors for all kinds, in order.
 
     `params` is None if the kind of the parameters is unknown. A check takes some 200 us for an expression and a kind.
-    Raises TooMuchToSay for more than `limit` bytes.
+    Raises WarningsTooLarge for more than `limit` bytes.
     """
     expressions = list(_expressions(spec))
     size = sum(len(each.expression) for each in spec.variables) + sum(len(text) for _, text in expressions)
     checked = [(each.gvk, _environment(spec, each, params)) for each in kinds[: max(1, MAX_CHECKED // max(1, size))]]
     found: list[ExpressionWarning] = []
     for path, text in expressions:
-        said, limit = _said_of(text, checked, limit)
+        said, limit = _warning_about(text, checked, limit)
         if said:
             found.append(ExpressionWarning(field_ref=str(path), warning=said))
     return found
@@ -85,8 +85,8 @@ def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, st
             yield _VALIDATIONS[index] / "messageExpression", each.message_expression
 
 
-def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
-    """Return the warning about an expression ("" for none), and the bytes left for others. Raises TooMuchToSay."""
+def _warning_about(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
+    """Return the warning about an expression ("" for none), and the bytes left for others. Raises WarningsTooLarge."""
     said = []
     for gvk, environment in checked:
         give_way()
@@ -96,7 +96,7 @@ def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]],
             said.append(f"{gvk}: {error}\n")
             limit -= len(said[-1].encode())
             if limit < 0:
-                raise TooMuchToSay from None
+                raise WarningsTooLarge from None
     return "\n".join(said), limit
 
 
@@ -116,7 +116,7 @@ def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: T
     if spec.param_kind is not None:
         variables[environments.PARAMS] = types.DYN if params is None else _type(params, _OF_PARAMS, objects)
     made = base.about(variables, objects)
-    _tell(spec.variables, told, made)
+    _declare(spec.variables, told, made)
     return made
 
 
@@ -125,7 +125,7 @@ def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Typ
     return types.DYN if found is None else found.type
 
 
-def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
+def _declare(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
     """Add the types of the variables, which may refer to earlier variables. A variable with an error is dynamic."""
     for each in variables:
         give_way()
@@ -134,4 +134,4 @@ def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environm
         except CompileError:
             told[each.name] = DeclaredType(types.DYN)
         else:
-            told[each.name] = DeclaredType(told_of_variable(compiled.type))
+            told[each.name] = DeclaredType(declared_variable_type(compiled.type))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import Match, MatchConditions
@@ -65,7 +65,7 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PolicyResult:
     """The decisions of all validations in order, and the audit annotations.
 
     `match` is the result of the match conditions, None without conditions, and `match_seconds` the duration of their
@@ -108,23 +108,23 @@ class ValidatingRules:
         self._asks: Final = variables.ask_authorizer or any(each.asks_authorizer for _, each in self._validations)
         self._has_messages: Final = any(each is not None for each in self._messages)
 
-    def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
-        """Return the result for a request with one parameter, called by code that `Answers.settled` runs. Raises
+    def evaluate(self, inputs: Inputs, answers: AuthorizerAnswers) -> PolicyResult:
+        """Return the result for a request with one parameter, called by code that `AuthorizerAnswers.run` runs. Raises
         Unanswered.
         """
         if self._conditions.is_empty:
-            return self._judge(inputs, answers)
+            return self._validate(inputs, answers)
         began = perf_counter()
         # As upstream, match conditions have no variable for the namespace.
-        match = self._conditions.judge(inputs.without_namespace(), answers)
+        match = self._conditions.evaluate(inputs.without_namespace(), answers)
         seconds = perf_counter() - began
         if match.error:
             judgement = self._failed(match.error)
         else:
-            judgement = self._judge(inputs, answers) if match.matches else Judgement()
+            judgement = self._validate(inputs, answers) if match.matches else PolicyResult()
         return replace(judgement, match=match, match_seconds=seconds)
 
-    def _judge(self, inputs: Inputs, answers: Answers) -> Judgement:
+    def _validate(self, inputs: Inputs, answers: AuthorizerAnswers) -> PolicyResult:
         # The variables of the authorizer are created only if an expression uses them.
         activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=self._asks)
         evaluated = []
@@ -141,14 +141,14 @@ class ValidatingRules:
             for (validation, value, error, seconds), message in zip(evaluated, messages, strict=True)
         ]
         try:
-            return Judgement(decisions, self._annotate(inputs, answers))
+            return PolicyResult(decisions, self._annotate(inputs, answers))
         except OutOfBudget as error:
             return self._failed(str(error))
 
-    def _failed(self, message: str) -> Judgement:
-        return Judgement((Decision(denies=self._fails, is_error=True, message=message),))
+    def _failed(self, message: str) -> PolicyResult:
+        return PolicyResult((Decision(denies=self._fails, is_error=True, message=message),))
 
-    def _make_messages(self, inputs: Inputs, answers: Answers, budget: int) -> tuple[Sequence[str], str]:
+    def _make_messages(self, inputs: Inputs, answers: AuthorizerAnswers, budget: int) -> tuple[Sequence[str], str]:
         """Return the messages of the message expressions, "" where there is none, and the error if they exceed the
         budget.
         """
@@ -169,7 +169,7 @@ class ValidatingRules:
         said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
         return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
 
-    def _annotate(self, inputs: Inputs, answers: Answers) -> list[Annotation]:
+    def _annotate(self, inputs: Inputs, answers: AuthorizerAnswers) -> list[Annotation]:
         """Return the audit annotations, without those whose value is null or empty. Raises OutOfBudget."""
         made: list[Annotation] = []
         if not self._annotations:

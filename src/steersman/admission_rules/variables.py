@@ -19,7 +19,7 @@ VARIABLES_TYPE: Final = "kubernetes.variables"
 """Name of the object type with all variables as members."""
 
 
-class Named(Protocol):
+class NamedExpression(Protocol):
     """A Variable of a policy in the API."""
 
     name: str
@@ -49,12 +49,12 @@ class Variables:
     def add(self, name: str, expression: str) -> CompiledExpression:
         """Compile and add a variable. A variable with an error is dynamic and has no value."""
         compiled = compile_admission(expression, self._environment, ANYTHING)
-        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else told_of_variable(compiled.type))
+        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else declared_variable_type(compiled.type))
         self.expressions[name] = compiled
         self.ask_authorizer |= compiled.asks_authorizer
         return compiled
 
-    def add_all(self, variables: Iterable[Named]) -> None:
+    def add_all(self, variables: Iterable[NamedExpression]) -> None:
         """Compile and add variables in order."""
         for each in variables:
             self.add(each.name, each.expression)
@@ -80,13 +80,13 @@ _DEEPEST: Final = 50
 """Most nested lists and maps in the type of a variable."""
 
 
-def told_of_variable(type: Type, depth: int = 0) -> Type:
+def declared_variable_type(type: Type, depth: int = 0) -> Type:
     """Return a variable's declared type: scalars, lists and maps keep their types, everything else is dynamic."""
     if depth > _DEEPEST:
         return types.DYN
     if type.kind is Kind.LIST:
-        return types.list_of(told_of_variable(type.params[0], depth + 1))
+        return types.list_of(declared_variable_type(type.params[0], depth + 1))
     if type.kind is Kind.MAP:
         key, item = type.params
-        return types.map_of(told_of_variable(key, depth + 1), told_of_variable(item, depth + 1))
+        return types.map_of(declared_variable_type(key, depth + 1), declared_variable_type(item, depth + 1))
     return type if type.kind in _SCALARS else types.DYN

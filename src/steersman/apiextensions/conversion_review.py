@@ -21,7 +21,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -64,8 +64,8 @@ def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes])
 def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
     """Return the objects of an answer as JSON. Raises ReviewError."""
     try:
-        check_values(data, _MAX_VALUES)
-        review = read_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
+        check_value_count(data, _MAX_VALUES)
+        review = decode_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
     except DecodeError as error:
         raise ReviewError(f" failed: {error}", CALL) from None
     except StatusError as error:  # a YAML answer with too many values

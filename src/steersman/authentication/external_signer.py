@@ -240,7 +240,7 @@ def _read_header(text: str) -> _Header:
     try:
         header = msgspec.json.decode(data, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise SignerError("while parsing header JSON: it is no object of alg, kid and typ") from None
+        raise SignerError("while parsing header JSON: not an object of alg, kid and typ") from None
     if header.typ != "JWT":
         raise SignerError("bad type")
     if not header.kid:

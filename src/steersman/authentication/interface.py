@@ -11,10 +11,9 @@ only an authenticator that asks another server, such as a webhook, returns one. 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.authentication.user import UserInfo
 from steersman.net.message import Headers
@@ -37,8 +36,7 @@ class Remarks(Struct, frozen=True):
 NO_REMARKS: Final = Remarks()
 
 
-@dataclass(slots=True)
-class Credentials:
+class Credentials(Struct):
     """The credentials of a request.
 
     `bearer_token` is from the Authorization header or the WebSocket subprotocol. `client_certificate` is the peer's

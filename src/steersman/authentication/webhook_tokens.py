@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.token_review import Review
 from steersman.machinery.codec.serializer import encode
-from steersman.webhooks.reviews import check_values, is_large_review, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review, is_large_review
 from steersman.work.offloading import offload_if
 
 GROUP: Final = "authentication.k8s.io"
@@ -39,5 +39,5 @@ def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
 
 
 def _read(answer: bytes, version: str) -> TokenReview:
-    check_values(answer, _MAX_VALUES)
-    return read_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)
+    check_value_count(answer, _MAX_VALUES)
+    return decode_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -32,8 +31,7 @@ class Selectors(Struct, frozen=True):
 NO_SELECTORS: Final = Selectors()
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(Struct):
     """One action of a user, for an authorizer.
 
     With a `path` the action is about a path instead of a resource, and only its verb counts. The action's name is empty

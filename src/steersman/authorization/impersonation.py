@@ -188,7 +188,7 @@ class _Mode:
 
 def _of(attributes: Attributes, **changes: str) -> Attributes:
     """Return a copy of `attributes` with some fields of the action changed."""
-    return replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
+    return msgspec.structs.replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
 
 
 def node_name(username: str) -> str:
@@ -235,7 +235,7 @@ def _is_name_alone(wanted: UserInfo) -> bool:
 def _of_any_node(attributes: Attributes) -> Attributes:
     """Return the attributes without the pod and node of the user, since all pods of a daemon have the same right."""
     user = replace(attributes.user, extra={_ASSOCIATED_NODE_KEYS: tuple(sorted(attributes.user.extra))})
-    attributes = replace(attributes, user=user)
+    attributes = msgspec.structs.replace(attributes, user=user)
     return _of(attributes, name="*") if attributes.action.verb == "impersonate:associated-node" else attributes
 
 

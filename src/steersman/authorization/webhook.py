@@ -26,7 +26,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookClient, WebhookError
-from steersman.webhooks.reviews import check_values, is_large_review, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review, is_large_review
 from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # the expression compiler takes long to import
@@ -134,8 +134,8 @@ class WebhookReviews:
         return await offload_if(is_large_review(data), self._decode, data)
 
     def _decode(self, data: bytes) -> SubjectAccessReview:
-        check_values(data, _MAX_VALUES)
-        return read_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
+        check_value_count(data, _MAX_VALUES)
+        return decode_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
 
 
 def _result_of(error: BaseException) -> str:

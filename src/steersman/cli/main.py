@@ -24,7 +24,7 @@ _COMMANDS: Final = {
     "crd": "crd",
     "completion": "completion",
 }
-"""Command -> its module."""
+"""Modules of the commands, relative to this package."""
 
 
 @click.group(
@@ -39,5 +39,5 @@ def main() -> None:
 
     \b
     steersman up                 a cluster with nodes, in this process, until it is interrupted
-    steersman kubeconfig         lets kubectl talk to it
+    steersman kubeconfig         configures kubectl for it
     """

@@ -38,7 +38,7 @@ from steersman.work.offloading import bound
 if TYPE_CHECKING:
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
-    from steersman.nodes.stages.given import Stages
+    from steersman.nodes.stages.stage_set import Stages
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))

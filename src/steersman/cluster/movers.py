@@ -16,8 +16,8 @@ from steersman.nodes.server.servers import NodeServers
 from steersman.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:  # most clusters have no stages
-    from steersman.nodes.stages.given import Stages
     from steersman.nodes.stages.players import StagePlayers
+    from steersman.nodes.stages.stage_set import Stages
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.initial_objects import SUFFIXES, documents_of
 from steersman.nodes.stages.declaration import API_GROUP, StageError
-from steersman.nodes.stages.given import Stages
+from steersman.nodes.stages.stage_set import Stages
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def stages_of(configuration: Configuration) -> Stages:
             raise ConfigurationError(f"{path}: no Stage of {API_GROUP} is there")
         found += here
     try:
-        return Stages.of(found, configuration.seed)
+        return Stages.parse(found, configuration.seed)
     except StageError as error:
         raise ConfigurationError(str(error)) from None
 

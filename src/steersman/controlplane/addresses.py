@@ -58,7 +58,7 @@ def service_node_ports(options: Options) -> range:
     low = _port(first)
     high = _port(last) if dash else low + _port(more) if plus else low
     if not 0 < low <= high <= _LAST_PORT:
-        raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
+        raise OptionsError(f"--service-node-port-range: {text!r} is not a range of ports such as 30000-32767")
     return range(low, high + 1)
 
 
@@ -122,7 +122,7 @@ def cannot_listen(options: Options, error: OSError) -> OptionsError:
         case errno.EADDRINUSE:
             why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
         case errno.EADDRNOTAVAIL:
-            why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+            why = f"{address} is not an address of this machine: --bind-address must be one, or 0.0.0.0 for all"
         case errno.EACCES | errno.EPERM:
             why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
         case _:

@@ -58,16 +58,16 @@ class Configured(Struct, frozen=True):
 
     name: str
     on_by_default: bool
-    made: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
+    create: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
 
 
 def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[AdmissionConfiguration], C]) -> Configured:
     """Return a plugin together with the reader of its configuration."""
 
-    def made(server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
+    def create(server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
         return declaration.make(server, read(configuration))
 
-    return Configured(declaration.name, declaration.on_by_default, made)
+    return Configured(declaration.name, declaration.on_by_default, create)
 
 
 PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
@@ -132,7 +132,7 @@ def admission_chain(options: Options, server: PluginDependencies) -> Chain:
     configuration = admission_configuration(options)
     return Chain(
         tuple(
-            each.made(server, configuration) if isinstance(each, Configured) else each.made(server)
+            each.create(server, configuration) if isinstance(each, Configured) else each.create(server)
             for each in PLUGINS
             if _is_on(each.name, options, by_default=each.on_by_default)
         )

@@ -70,7 +70,7 @@ def _decoded(text: str) -> list[str]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{text!r} is no list of texts")
+        raise ValueError(f"{text!r} is not a list of strings")
     return found
 
 

@@ -77,11 +77,11 @@ def integer(text: str) -> int:
     if len(digits) > _LONGEST_INTEGER or not (
         digits.isascii() and is_digits(digits[:1]) and lower(digits[-1:]) in _DIGITS
     ):
-        raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is no whole number")
+        raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is not a whole number")
     try:
         value = int(sign + digits, 0)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        raise ValueError(f"{text!r} is not a whole number") from None
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{text} is out of range")
     return value
@@ -105,7 +105,7 @@ def chance(text: str) -> float:
 def port(text: str) -> int:
     value = number(text)
     if value > 65535:
-        raise ValueError(f"{value} is no port")
+        raise ValueError(f"{value} is not a port")
     return value
 
 

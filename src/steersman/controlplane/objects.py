@@ -118,8 +118,9 @@ class StoreObjects:
         if entry is None:
             return None
         facts = entry.facts
-        # a cached reading is returned without a further call, as every write reads its namespace
-        return cast(T, facts[reading]) if facts is not None and reading in facts else self._read(entry, reading)
+        if facts is not None and reading in facts:  # taken without a further call: every write asks for its namespace
+            return facts[reading]  # type: ignore[return-value]
+        return self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:
         facts = entry.facts

@@ -87,11 +87,11 @@ class PolicyStatus:
         if policy is None:
             return
         checker = await self._type_checker()
-        from steersman.admission_rules.type_checking import TooMuchToSay
+        from steersman.admission_rules.type_checking import WarningsTooLarge
 
         try:
             warnings = await checker.check(policy.spec)
-        except TooMuchToSay as error:
+        except WarningsTooLarge as error:
             logger.warning("type checking of policy %s gave up: %s", name, error)
             return
         configuration = {

@@ -87,13 +87,17 @@ def patched(write: Write, current: Any, kind: Kind[Any]) -> Any:
     Raises StatusError 400, 413 and 422.
     """
     check_count(write.data)
-    document = {"kind": kind.name, "apiVersion": kind.api_version, **kind.to_plain(current)}
     try:
-        obj = _KINDS[write.media](write, document, kind)
+        obj = _KINDS[write.media](write, current, kind)
     except RecursionError:
         raise bad_request(_TOO_DEEP) from None
     obj.kind = obj.api_version = obj.metadata.self_link = ""
     return obj
+
+
+def _document(kind: Kind[Any], members: dict[str, Any]) -> dict[str, Any]:
+    """Return an object as it is patched: its members, with its kind and apiVersion."""
+    return {"kind": kind.name, "apiVersion": kind.api_version, **members}
 
 
 def _is_strict(patch: Write) -> bool:
@@ -120,7 +124,7 @@ def _judge(patch: Write, shown: Callable[[], str], objections: list[str]) -> Non
         patch.request.warnings.extend(objections)
 
 
-def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _json_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
@@ -132,20 +136,22 @@ def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> An
     operations, objections = json_patch.decode(value, strict=_is_strict(patch))
     objections += [f"json patch {text}" for text in _duplicates(patch, value)]
     try:
-        patched = json_patch.apply(document, operations)
+        patched = json_patch.apply(_document(kind, kind.to_plain(current)), operations)
     except json_patch.PatchError as error:
         # upstream does not show the reason
         raise generic_server_response(422, message=str(error)) from None
     return _decoded(patch, patched, kind, objections)
 
 
-def _merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
         text = f"error decoding patch: {error}" if _is_strict(patch) else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
     duplicates = _duplicates(patch, value)
+    reached = {"metadata": {}, **value} if isinstance(value, dict) else {}
+    document = _document(kind, kind.to_plain_for(current, reached))
     patched = merge_patch.apply(document, value, strict=_is_strict(patch))
     return _decoded(patch, patched, kind, duplicates)
 
@@ -239,7 +245,7 @@ def _check_internal(patch: Write, name: str, wanted: GroupVersionKind) -> None:
     raise DecodeError(no_conversion(patch.scope, internal, wanted))
 
 
-def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _strategic_merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data, as_sent=True)
     except DecodeError as error:
@@ -250,6 +256,7 @@ def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[
     changes = value or {}
     duplicates = _duplicates(patch, value)
     assert kind.go_type is not None
+    document = _document(kind, kind.to_plain(current))
     patched = strategic_merge_patch.apply(document, changes, kind.go_type)
     shown = partial(go_value, changes)
     try:

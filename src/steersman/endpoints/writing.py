@@ -8,11 +8,11 @@ and the store.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, NamespaceState, Operation
 from steersman.admission.interface import Attributes as Admission
@@ -36,8 +36,7 @@ from steersman.work.offloading import mark_large, offload, offload_if
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
 
 
-@dataclass(slots=True)
-class Write(Generic[C]):
+class Write(Struct, Generic[C]):
     """A write request as sent: the body and its media type, the options, and the wanted representation of the answer.
 
     `ctx` is the request's context for storage.

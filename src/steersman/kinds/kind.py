@@ -175,6 +175,10 @@ class Kind(ABC, Generic[T]):
     def present(self, value: bytes, revision: int) -> bytes:
         """Return the body to serve for a stored value that was written at `revision`."""
 
+    def shows(self, body: bytes, value: bytes, revision: int) -> bool:
+        """Return True if `body` is served for a value written at `revision`."""
+        return self.present(value, revision) == body
+
     @abstractmethod
     def body_at(self, body: bytes, revision: int) -> bytes:
         """Return the body of the same object at another revision."""
@@ -218,6 +222,10 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def to_plain(self, obj: T) -> Plain:
         """Return the object as dicts and lists by JSON name, with exactly the members of its JSON."""
+
+    def to_plain_for(self, obj: T, patch: Plain) -> Plain:
+        """Return the object as `to_plain` does for a merge patch; what it does not reach may be kept as JSON."""
+        return self.to_plain(obj)
 
     @abstractmethod
     def owned(self, obj: T) -> Plain:

@@ -20,11 +20,20 @@ from steersman.machinery.codec.derived_types import definition_of, schema_of, ty
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.partial import part_of
 from steersman.machinery.codec.protobuf import documents as protobuf
-from steersman.machinery.codec.serializer import decoder, deep_copy, empty_to_null, encode, encode_in_order, to_plain
+from steersman.machinery.codec.serializer import (
+    decoder,
+    decoder_of_own,
+    deep_copy,
+    empty_to_null,
+    encode,
+    encode_in_order,
+    to_plain,
+)
 from steersman.machinery.codec.strict import Decoded, Media, decode_object
 from steersman.machinery.codec.unstructured import from_unstructured_with_validation
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
+from steersman.machinery.patch.merge_patch import members_for
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -32,6 +41,8 @@ _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b'"resourceVersion":'
 _EMPTY_LIST: Final = b'":[]'
+_BRACE: Final = ord("{")
+_BRACKET: Final = ord("[")
 
 
 def type_meta_prefix(kind: str, api_version: str) -> bytes:
@@ -84,8 +95,8 @@ class StructKind(Kind[T]):
         self._list_head = type_meta_prefix(self.list_name, self.api_version) + b'"metadata":'
 
     @cached_property
-    def _decoder(self) -> msgspec.json.Decoder[T]:
-        return decoder(self.cls)
+    def _decode_own(self) -> Callable[[bytes], T]:
+        return decoder_of_own(self.cls).decode
 
     @property
     def brings_openapi(self) -> bool:
@@ -131,7 +142,7 @@ class StructKind(Kind[T]):
         version, metadata.resource_version = metadata.resource_version, ""
         try:
             body = encode(obj)
-            if _EMPTY_LIST in body:
+            if body.find(_EMPTY_LIST) >= 0:  # `in` would first ask for a number
                 empty_to_null(obj)
                 body = encode(obj)
             return self.prefix + body[1:]
@@ -147,8 +158,10 @@ class StructKind(Kind[T]):
             return self._present_foreign(value, revision)
         inside = len(head)
         found = value.find(_UID, inside)
-        # The uid must be the object's own, not that of an owner reference: only strings may stand before it.
-        if found < 0 or value.find(b"{", inside, found) >= 0 or value.find(b"[", inside, found) >= 0:
+        if found < 0:
+            return self._present_foreign(value, revision)
+        before = value[inside:found]
+        if _BRACE in before or _BRACKET in before:  # the uid of an owner: only names stand before the object's own
             return self._present_foreign(value, revision)
         end = value.index(b'"', found + 7) + 1
         if value.startswith(_VERSION, end + 1):  # after a comma
@@ -156,9 +169,15 @@ class StructKind(Kind[T]):
         rest = value[end:-1] if value[-1] == NEWLINE else value[end:]
         return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, rest)
 
+    def shows(self, body: bytes, value: bytes, revision: int) -> bool:
+        # Only texts stand before it, as below: without it the body is the value, of a kind that is this one.
+        begin = body.index(_VERSION)
+        end = body.index(b'"', begin + len(_VERSION) + 1) + 1
+        return value == self.prefix + body[: begin - 1] + body[end:]
+
     def _present_foreign(self, value: bytes, revision: int) -> bytes:
         """Return the body of a value that another program wrote: decoded, and encoded as by this server."""
-        obj: Any = self._decode(value)
+        obj: Any = decode_object(self.cls, value, "json", want_strict=False, is_ours=True).obj
         obj.kind = obj.api_version = ""
         obj.metadata.resource_version = str(revision)
         return encode(obj)[1:]
@@ -176,7 +195,7 @@ class StructKind(Kind[T]):
 
     def _decode(self, data: bytes) -> T:
         try:
-            return self._decoder.decode(data)
+            return self._decode_own(data)
         except msgspec.ValidationError:
             # written by a server that knows members which this server does not
             return decode_object(self.cls, data, "json", want_strict=False, is_ours=True).obj
@@ -200,6 +219,9 @@ class StructKind(Kind[T]):
     def to_plain(self, obj: T) -> Plain:
         plain: Plain = to_plain(obj)
         return plain
+
+    def to_plain_for(self, obj: T, patch: Plain) -> Plain:
+        return members_for(encode(obj), patch)
 
     def owned(self, obj: T) -> Plain:
         return plain_object(obj)

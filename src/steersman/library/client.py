@@ -121,11 +121,11 @@ class ObjectsClient(Generic[T]):
 
     def _instance(self, plain: Plain) -> T:
         content = {name: each for name, each in plain.items() if name not in ("apiVersion", "kind", "metadata")}
-        found: T = self._instances.of_stored(OpenObject(from_plain(ObjectMeta, plain["metadata"]), content))
+        found: T = self._instances.stored_instance(OpenObject(from_plain(ObjectMeta, plain["metadata"]), content))
         return found
 
     def _plain(self, obj: T) -> Plain:
-        opened = self._instances.opened(obj)
+        opened = self._instances.to_object(obj)
         return {
             "apiVersion": self._resource.api_version,
             "kind": self._resource.kind,

@@ -42,7 +42,7 @@ class ClassConversion(LocalConversion):
     def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
         """Convert an object. Raises StatusError 500 if the target class cannot represent it."""
         try:
-            content = self._instances.converted(obj, source.version, target.version)
+            content = self._instances.convert(obj, source.version, target.version)
         except ModelError as error:
             name = obj.metadata.name
             text = f"{source.api_version} {source.name} {name} cannot be converted to {target.api_version}: {error}"

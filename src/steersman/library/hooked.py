@@ -56,12 +56,12 @@ class Hooked:
 
         An object that does not fit its class is left to validation.
         """
-        hooks = self._hooks.of(subresource).prepare
+        hooks = self._hooks.for_subresource(subresource).prepare
         if not hooks:
             return
         version = self._versions.for_request(ctx)
         try:
-            instance = self._instances.of_hub(new, version.declared.name)
+            instance = self._instances.to_stored_instance(new, version.declared.name)
         except ModelError:
             return
         before = self._instances.content(instance, version.declared.name, new)
@@ -87,7 +87,7 @@ class Hooked:
         """Store in `new.unsaid` what `prepare` has set and the version of the request cannot represent."""
         stored = self._versions.stored.declared.name
         new.unsaid = None
-        said = self._instances.content(self._instances.of_hub(new, version), stored, new)
+        said = self._instances.content(self._instances.to_stored_instance(new, version), stored, new)
         wanted = self._instances.content(prepared, stored, new)
         if subresource:
             said, wanted = _only_status(said), _only_status(wanted)
@@ -96,16 +96,16 @@ class Hooked:
             wanted.pop(_STATUS, None)
         new.unsaid = difference(said, wanted) or None
 
-    def wrong(
+    def validate(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Iterator[FieldError]:
         """Yield the errors that the class finds in an object without schema errors."""
         try:
-            instance = self._instances.of_hub(new, self._versions.for_request(ctx).declared.name)
+            instance = self._instances.to_stored_instance(new, self._versions.for_request(ctx).declared.name)
         except ModelError as error:
             yield from _unfit(new, error)
             return
-        if new.unsaid is not None and (found := self._wrong_as_stored(new, instance)):
+        if new.unsaid is not None and (found := self._errors_as_stored(new, instance)):
             yield from found
             return
         request = self._request(ctx, new, old, subresource)
@@ -114,7 +114,7 @@ class Hooked:
                 errors_of_hook = list(_errors_of(each, each(instance, request)))
             yield from errors_of_hook
 
-    def _wrong_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
+    def _errors_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
         """Return the stored version's schema errors for an object with `unsaid` content, set by `prepare`."""
         stored = self._versions.stored
         whole = OpenObject(new.metadata, self._instances.content(instance, stored.declared.name, new))
@@ -132,15 +132,15 @@ class Hooked:
         if await offload(version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
-            instance = await offload(self._instances.of_hub, new, version.declared.name)
+            instance = await offload(self._instances.to_stored_instance, new, version.declared.name)
         except ModelError as error:
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
         request = await offload(self._request, ctx, new, old, subresource, services=services)
-        for each in self._hooks.of(subresource).admit:
+        for each in self._hooks.for_subresource(subresource).admit:
             with _same_identity(new, each), kept_running(each.__qualname__, may_wait=True):
                 await each(instance, request)
 
-    async def written(
+    async def after_write(
         self,
         ctx: Context,
         obj: OpenObject,
@@ -151,9 +151,9 @@ class Hooked:
     ) -> None:
         """Call the `after_write` hooks; a deleted object is passed in the stored version. Errors are logged."""
         try:
-            instance = await offload(self._instances.of_hub, obj, self._version(ctx, operation))
+            instance = await offload(self._instances.to_stored_instance, obj, self._version(ctx, operation))
             request = await offload(self._request, ctx, obj, old, subresource, operation, services)
-            for each in self._hooks.of(subresource).after_write:
+            for each in self._hooks.for_subresource(subresource).after_write:
                 with kept_running(each.__qualname__, may_wait=True):
                     waiting = each(instance, request)
                     if inspect.isawaitable(waiting):
@@ -177,7 +177,7 @@ class Hooked:
         before = None
         if old is not None:
             try:
-                before = self._instances.of_hub(old, self._version(ctx, operation))
+                before = self._instances.to_stored_instance(old, self._version(ctx, operation))
             except ModelError:  # stored with an earlier form of the class
                 logger.warning("the stored form of %s does not fit its class", old.metadata.name)
         objects = None if services is None else partial(objects_of, services)
@@ -270,11 +270,11 @@ class HookedStrategy(CustomResourceStrategy):
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate(ctx, obj))
-        return iter(found or self._hooked.wrong(ctx, obj, None))
+        return iter(found or self._hooked.validate(ctx, obj, None))
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.wrong(ctx, new, old))
+        return iter(found or self._hooked.validate(ctx, new, old))
 
 
 class HookedStatusStrategy(StatusStrategy):
@@ -290,7 +290,7 @@ class HookedStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.wrong(ctx, new, old, _STATUS))
+        return iter(found or self._hooked.validate(ctx, new, old, _STATUS))
 
 
 class Admission(Inquiry[OpenObject]):
@@ -323,10 +323,10 @@ class AfterWrite(Allocator[OpenObject]):
         def finish(stored: bool) -> Awaitable[None] | None:
             if not stored:
                 return None
-            return self._hooked.written(ctx, new, old, operation, self._services, self._subresource)
+            return self._hooked.after_write(ctx, new, old, operation, self._services, self._subresource)
 
         return finish
 
     async def release(self, ctx: Context, obj: OpenObject) -> None:
         """Call the hooks for a deleted object; see Allocator."""
-        await self._hooked.written(ctx, obj, obj, DELETE, self._services, "")
+        await self._hooked.after_write(ctx, obj, obj, DELETE, self._services, "")

@@ -141,7 +141,7 @@ class HookSet:
     after_write: tuple[AfterWrite, ...] = ()
     status: HookSet | None = None
 
-    def of(self, subresource: str) -> HookSet:
+    def for_subresource(self, subresource: str) -> HookSet:
         """Return the hooks for writes of the object (""), or of its status."""
         return self.status or _NO_HOOKS if subresource else self
 

@@ -30,7 +30,7 @@ class Instances:
         self._versions = {each.name: each for each in declaration.versions}
         self._members = {each.name: member_names(each.model) for each in declaration.versions}
 
-    def of_hub(self, obj: OpenObject, version: str) -> Any:
+    def to_stored_instance(self, obj: OpenObject, version: str) -> Any:
         """Return an object of a version as an instance of the stored version's class.
 
         Raises ModelError, and StatusError 500 if the class cannot convert it.
@@ -40,14 +40,14 @@ class Instances:
         if given is self._hub:
             return instance
         if _converts(given):
-            instance = self._converted_by(instance.convert_to, "convert_to", given, self._hub, obj)
+            instance = self._convert_with(instance.convert_to, "convert_to", given, self._hub, obj)
         else:
             instance = instance_of(self._hub.model, plain_of(instance))
         if obj.unsaid is not None:
             instance = instance_of(self._hub.model, merged(plain_of(instance), obj.unsaid))
         return instance
 
-    def _converted_by(
+    def _convert_with(
         self, function: Callable[..., Any], name: str, source: Version, target: Version, obj: OpenObject, *args: Any
     ) -> Any:
         """Return the result of a class's conversion method.
@@ -74,11 +74,11 @@ class Instances:
             f"{model.__name__}.{name} {why}"
         )
 
-    def of_stored(self, obj: OpenObject) -> Any:
+    def stored_instance(self, obj: OpenObject) -> Any:
         """Return an object of the stored version as an instance. Raises ModelError."""
         return self._instance(self._hub, obj)
 
-    def opened(self, instance: Any) -> OpenObject:
+    def to_object(self, instance: Any) -> OpenObject:
         """Return an instance of the stored version's class as an object with its metadata."""
         plain = plain_of(instance)
         meta = plain.pop(_METADATA, None)
@@ -93,19 +93,19 @@ class Instances:
         if wanted is not self._hub:
             model: Any = wanted.model
             if _converts(wanted):
-                instance = self._converted_by(model.convert_from, "convert_from", self._hub, wanted, obj, instance)
+                instance = self._convert_with(model.convert_from, "convert_from", self._hub, wanted, obj, instance)
             else:
                 instance = instance_of(model, plain_of(instance))
         plain = plain_of(instance)
         plain.pop(_METADATA, None)
         return plain
 
-    def converted(self, obj: OpenObject, source: str, target: str) -> Plain:
+    def convert(self, obj: OpenObject, source: str, target: str) -> Plain:
         """Return the content of an object of one version in another version. Raises ModelError."""
         given, wanted = self._versions[source], self._versions[target]
         if not _converts(given) and not _converts(wanted):
             return dict(deep_copy(obj.content))
-        return self.content(self.of_hub(obj, source), target, obj)
+        return self.content(self.to_stored_instance(obj, source), target, obj)
 
     def _instance(self, version: Version, obj: OpenObject) -> Any:
         plain = obj.content
@@ -124,12 +124,12 @@ class StoredInstances:
     async def find(self, name: str, namespace: str = "") -> Any:
         """Return an object as an instance; see hooks.Objects."""
         found = await self._stored.get_cached(namespace, name)
-        return None if found is None else self._instances.of_stored(found)
+        return None if found is None else self._instances.stored_instance(found)
 
     async def every(self, namespace: str = "") -> AsyncIterator[Any]:
         """Yield every object as an instance; see hooks.Objects."""
         async for found, _ in self._stored.iterate_cached(namespace):
-            yield self._instances.of_stored(found)
+            yield self._instances.stored_instance(found)
 
 
 def _converts(version: Version) -> bool:

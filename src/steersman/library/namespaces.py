@@ -23,7 +23,7 @@ from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
-_LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between checks for remaining objects of a namespace."""
 
 
@@ -56,7 +56,7 @@ class NamespaceDeletion:
 
     async def _end(self, name: str) -> None:
         """Empty and finalize a namespace, with retries; return once this server's finalizer is gone."""
-        looks = 0
+        checks = 0
         while True:
             try:
                 found = await self._namespaces.get_cached("", name)
@@ -67,8 +67,8 @@ class NamespaceDeletion:
                     return
             except Exception:
                 logger.exception("the namespace %s cannot be deleted yet", name)
-            await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
-            looks += 1
+            await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
+            checks += 1
 
     async def _is_empty(self, namespace: str) -> bool:
         """Delete the objects in a namespace, and return True if none are left."""

@@ -49,7 +49,7 @@ CREATE: Final = "CREATE"
 
 
 @dataclass(slots=True)
-class _Told:
+class _WatchEvent:
     """An event of a watch; see rest.capabilities.WatchEvent."""
 
     type: str
@@ -83,7 +83,7 @@ class _OwnObjects(WriteRules[OpenObject]):
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
         """Do nothing, as items are not cached."""
 
-    def _place(self, ctx: Context, name: str) -> ObjectMeta:
+    def _metadata(self, ctx: Context, name: str) -> ObjectMeta:
         return ObjectMeta(name=name, namespace=ctx.action.namespace)
 
     def _request(
@@ -94,29 +94,29 @@ class _OwnObjects(WriteRules[OpenObject]):
     def _instance(self, obj: OpenObject) -> Any:
         """Return an instance of an object. Raises StatusError 500 if the object does not fit the class."""
         try:
-            return self._instances.of_stored(obj)
+            return self._instances.stored_instance(obj)
         except ModelError as error:
             raise errors.plain_internal(f"{self.kind.name} {obj.metadata.name} does not fit: {error}") from None
 
-    def _named(self, verb: str) -> str:
+    def _method_name(self, verb: str) -> str:
         return f"{type(self._own).__name__}.{verb}"
 
-    async def _called(self, verb: str, *given: Any) -> Any:
+    async def _call(self, verb: str, *given: Any) -> Any:
         """Call a method of the storage, and return its result. Raises what it raises, UserCodeFailed."""
-        with kept_running(self._named(verb), may_wait=True):
+        with kept_running(self._method_name(verb), may_wait=True):
             return await getattr(self._own, verb)(*given)
 
-    def _opened(self, instance: Any) -> OpenObject:
+    def _to_object(self, instance: Any) -> OpenObject:
         """Return the object of an instance. Raises StatusError 500 for values that JSON cannot represent."""
         try:
             check_values(instance)
         except NoJson as error:
             raise errors.plain_internal(f"the storage of {self.kind.name} has given no JSON: {error}") from None
-        return self._instances.opened(instance)
+        return self._instances.to_object(instance)
 
     def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
         """Return an instance as an object and as an encoded item."""
-        obj = self._opened(instance)
+        obj = self._to_object(instance)
         return obj, self._item(obj)
 
     def _item(self, obj: OpenObject) -> Encoded:
@@ -134,7 +134,9 @@ class OwnAnswers(_OwnObjects):
     async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
         """Validate the object and return the storage's answer; see rest.capabilities.Answerer."""
         await offload(self._validate, ctx, obj)
-        made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
+        made = self._to_object(
+            await self._call("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj))
+        )
         made.metadata.managed_fields = []
         return made
 
@@ -149,11 +151,11 @@ class OwnStorage(_OwnObjects):
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """Return an object; see Getter. The storage decides about the version."""
-        return self._item(await self._found(ctx, name))
+        return self._item(await self._require(ctx, name))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Return a list; see Lister. It has one page; its version is the highest of its objects."""
-        found = [self._item(each) for each in await self._listed(ctx, options)]
+        found = [self._item(each) for each in await self._list_matching(ctx, options)]
         return Listing(found, max((each.revision for each in found), default=0))
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
@@ -161,20 +163,20 @@ class OwnStorage(_OwnObjects):
         version = "" if options.resource_version == "0" else options.resource_version
         initial = None
         if options.send_initial_events or (not version and options.send_initial_events is None):
-            initial = [self._item(each) for each in await self._listed(ctx, options)]
-        with kept_running(self._named("watch")):
-            events = self._own.watch(self._request(WATCH, ctx, self._place(ctx, "")), version)
+            initial = [self._item(each) for each in await self._list_matching(ctx, options)]
+        with kept_running(self._method_name("watch")):
+            events = self._own.watch(self._request(WATCH, ctx, self._metadata(ctx, "")), version)
         watching = _Watching(self, ctx, options, sink, events)
         revision = max((each.revision for each in initial or ()), default=_revision(version))
         watching.revision = revision
         return WatchStart(initial, revision, watching, lambda: watching.revision, lambda: watching.revision)
 
-    async def _listed(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
-        found: Iterable[Any] = await self._called("list", self._request(LIST, ctx, self._place(ctx, "")))
-        with kept_running(self._named("list")):
-            return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
+    async def _list_matching(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
+        found: Iterable[Any] = await self._call("list", self._request(LIST, ctx, self._metadata(ctx, "")))
+        with kept_running(self._method_name("list")):
+            return [each for each in map(self._to_object, found) if self.matches(ctx, options, each)]
 
-    def is_wanted(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
+    def matches(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
         """Return True if an object is in the namespace and the selectors match it."""
         meta = obj.metadata
         if ctx.action.namespace and meta.namespace != ctx.action.namespace:
@@ -188,15 +190,15 @@ class OwnStorage(_OwnObjects):
             {**fields, "metadata.name": meta.name, "metadata.namespace": meta.namespace}
         )
 
-    async def _found(self, ctx: Context, name: str) -> OpenObject:
+    async def _require(self, ctx: Context, name: str) -> OpenObject:
         """Return the object of a name. Raises StatusError 404."""
-        found = await self._got(ctx, name)
+        found = await self._get(ctx, name)
         if found is None:
             raise errors.not_found(self.resource.group_resource, name)
-        return self._opened(found)
+        return self._to_object(found)
 
-    async def _got(self, ctx: Context, name: str) -> Any:
-        return await self._called("get", self._request(GET, ctx, self._place(ctx, name)))
+    async def _get(self, ctx: Context, name: str) -> Any:
+        return await self._call("get", self._request(GET, ctx, self._metadata(ctx, name)))
 
     # Writes
 
@@ -206,24 +208,24 @@ class OwnStorage(_OwnObjects):
         metadata.fill_system_fields(meta)
         if not meta.name and meta.generate_name:
             meta.name = generate_name(meta.generate_name)
-        await self._asked(ctx, obj, None)
+        await self._run_inquiry(ctx, obj, None)
         await offload(self.before_create, ctx, obj)
         if check is not None:
             await check(obj)
         if ctx.dry_run:
             return self._item(obj)
-        settle = await self._taken(ctx, obj, None)
-        made = self._opened(await self._called("create", self._request(CREATE, ctx, meta), self._instance(obj)))
-        await settle()
+        finish = await self._begin_write(ctx, obj, None)
+        made = self._to_object(await self._call("create", self._request(CREATE, ctx, meta), self._instance(obj)))
+        await finish()
         return self._item(made)
 
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
         """Update an object; see Updater. It is not retried after a conflict with another write."""
-        if change.may_create and await self._got(ctx, name) is None:
+        if change.may_create and await self._get(ctx, name) is None:
             made = await change.make(None)
             made.metadata.resource_version = ""
             return Updated(await self.create(ctx, made, change.check_create), True)
-        old = await self._found(ctx, name)
+        old = await self._require(ctx, name)
         if change.uid and change.uid != old.metadata.uid:
             raise errors.conflict(self.resource.group_resource, name, "the UID in the precondition is another one's")
         new: OpenObject = await change.make(old)
@@ -231,62 +233,62 @@ class OwnStorage(_OwnObjects):
         if version and version != old.metadata.resource_version:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         strategy = change.strategy or self._bound.substrategies.get(change.subresource, self.strategy)
-        await self._asked(ctx, new, old, change.subresource)
+        await self._run_inquiry(ctx, new, old, change.subresource)
         await offload(self.before_update, ctx, new, old, strategy)
         if change.check_update is not None:
             await change.check_update(new, old)
         if ctx.dry_run:
             return Updated(self._item(new), False)
-        settle = await self._taken(ctx, new, old, change.subresource)
+        finish = await self._begin_write(ctx, new, old, change.subresource)
         request = self._request(UPDATE, ctx, new.metadata, self._instance(old), change.subresource)
-        changed = self._opened(await self._called("update", request, self._instance(new)))
-        await settle()
+        changed = self._to_object(await self._call("update", request, self._instance(new)))
+        await finish()
         return Updated(self._item(changed), False)
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
         """Delete an object; see GracefulDeleter. The storage decides about finalizers."""
-        found = await self._found(ctx, name)
-        return Deleted(await self._deleted(ctx, found, options, check), True)
+        found = await self._require(ctx, name)
+        return Deleted(await self._delete(ctx, found, options, check), True)
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """Delete the listed objects; see CollectionDeleter."""
-        found = await self._listed(ctx, options)
-        return Listing([await self._deleted(ctx, each, delete_options, check) for each in found], 0)
+        found = await self._list_matching(ctx, options)
+        return Listing([await self._delete(ctx, each, delete_options, check) for each in found], 0)
 
-    async def _deleted(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
+    async def _delete(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
         metadata.check_preconditions(options, obj.metadata, self.resource.group_kind)
         if check is not None:
             await check(obj)
         if not ctx.dry_run:
             instance = self._instance(obj)
-            await self._called("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
+            await self._call("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
             if self._bound.allocator is not None:
                 await self._bound.allocator.release(ctx, obj)
         return self._item(obj)
 
-    async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
+    async def _run_inquiry(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
         """Run the inquiry, whose hooks may refuse the write. Raises StatusError."""
         if (inquiry := self._bound.inquiries.get(subresource)) is not None:
             await inquiry.look_up(ctx, new, old)
 
-    async def _taken(
+    async def _begin_write(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Callable[[], Awaitable[None]]:
         """Return a function that reports the successful write to the allocator, whose hooks react to it."""
         bound = self._bound
         allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
-        settle = None if allocator is None else await allocator.allocate(ctx, new, old)
+        finish = None if allocator is None else await allocator.allocate(ctx, new, old)
 
-        async def settled() -> None:
-            waiting = None if settle is None else settle(True)
+        async def finish_write() -> None:
+            waiting = None if finish is None else finish(True)
             if waiting is not None:
                 await waiting
 
-        return settled
+        return finish_write
 
 
 class _Watching:
@@ -311,7 +313,7 @@ class _Watching:
         try:
             with kept_running(f"a watch of {self._storage.kind.name}", may_wait=True):
                 async for event in self._events:
-                    self._tell(event)
+                    self._deliver(event)
                     await self._sink.drain()
         except StatusError as found:
             error = found
@@ -323,11 +325,11 @@ class _Watching:
                 await self._events.aclose()  # RuntimeError: it is being closed already
         self._sink.failed(error)
 
-    def _tell(self, event: Event[Any]) -> None:
+    def _deliver(self, event: Event[Any]) -> None:
         obj, item = self._storage.item(event.object)
         self.revision = max(self.revision, item.revision)
-        if self._storage.is_wanted(self._ctx, self._options, obj):
-            self._sink.deliver(_Told(event.type, item, item.revision))
+        if self._storage.matches(self._ctx, self._options, obj):
+            self._sink.deliver(_WatchEvent(event.type, item, item.revision))
 
 
 def _revision(version: str) -> int:

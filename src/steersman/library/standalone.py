@@ -39,7 +39,7 @@ _ROLES: Final = frozenset(
 """The roles of every cluster that are not for Kubernetes' own components."""
 
 
-class Standalone:
+class StandaloneEnvironment:
     """The environment of a standalone server; see ServerEnvironment. Raises OptionsError for an invalid token file."""
 
     resources: Final[tuple[Resource[Any, Services], ...]] = (

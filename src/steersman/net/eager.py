@@ -14,7 +14,7 @@ import contextvars
 import sys
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Coroutine, Generator
-from typing import Any, cast
+from typing import Any
 
 
 class Running:
@@ -104,7 +104,7 @@ class _Resumed(Coroutine[Any, Any, None]):
 def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
     context = contextvars.copy_context()
     running = Running()
-    as_task = cast("asyncio.Task[Any]", running)
+    as_task: Any = running
     outer = asyncio.current_task(loop)
     if outer is not None:
         _leave_task(loop, outer)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class BodyTooLarge(Exception):
@@ -84,8 +83,7 @@ class RequestBody(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """One HTTP request. `path` is as sent (percent-encoded), `query` is the text after the question mark.
 
     The Host field is in `host`, not among the headers. The headers belong to this request: a handler may change them.
@@ -164,8 +162,7 @@ class Upgraded(Protocol):
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes] | Stream
 
 
-@dataclass(slots=True)
-class Response:
+class Response(Struct):
     """One HTTP response.
 
     `body` is bytes (sent with its content-length), a list of bytes (sent in order, with one content-length), an async

@@ -51,6 +51,11 @@ class ServerSide(ssl.SSLObject):
 
     plain_http = False
 
+    # those of the object in C, without a call of Python around each
+    read = property(attrgetter("_sslobj.read"))
+    write = property(attrgetter("_sslobj.write"))
+    pending = property(attrgetter("_sslobj.pending"))
+
     def do_handshake(self) -> None:
         """Continue the handshake. Raises ssl.SSLError."""
         try:

@@ -27,7 +27,7 @@ _WORKERS: Final = 4
 class Adoption:
     """Controller that adopts nodes: `start`, then `await stop()`.
 
-    `joined` is called with an adopted node and its object, once its heartbeats have begun.
+    `adopted` is called with an adopted node and its object, once its heartbeats have begun.
     """
 
     def __init__(
@@ -36,19 +36,19 @@ class Adoption:
         servers: NodeServers,
         heartbeats: Heartbeats,
         objects: Informer[Node],
-        joined: Callable[[SimulatedNode, Node], None],
+        adopted: Callable[[SimulatedNode, Node], None],
     ) -> None:
         self._nodes = nodes
         self._servers = servers
         self._heartbeats = heartbeats
         self._objects = objects
-        self._joined = joined
+        self._adopted = adopted
         self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
 
     def start(self) -> None:
         """Start to adopt existing, new and changed Node objects."""
         self._objects.on_change(self._changed)
-        self._queue.start(self._see_to, _failed, name="adoption of nodes", workers=_WORKERS)
+        self._queue.start(self._sync, _failed, name="adoption of nodes", workers=_WORKERS)
 
     async def stop(self) -> None:
         """Stop, and remove all adopted nodes."""
@@ -81,7 +81,7 @@ class Adoption:
             self._servers.remove(found)
             self._heartbeats.forget(name)
 
-    async def _see_to(self, name: str) -> None:
+    async def _sync(self, name: str) -> None:
         """Adopt the node of this name if it asks for it. Raises StatusError, Unreachable."""
         found = self._objects.get("", name)
         if found is None or name in self._nodes or not self._nodes.is_to_join(found):
@@ -99,7 +99,7 @@ class Adoption:
                 self._leave(name)
             raise
         if self._nodes.get(name) is node:
-            self._joined(node, found)
+            self._adopted(node, found)
 
 
 def _failed(name: str, error: Exception) -> None:

@@ -19,10 +19,10 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.container_status import MOST_IMAGE
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.context import LIVENESS, READINESS, STARTUP, StartSnapshot
+from steersman.nodes.initial_world import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
 from steersman.nodes.shell.effects import TERMINATED
-from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
@@ -75,7 +75,7 @@ class Behaviour(Struct, frozen=True):
 
 
 def behaviour_of(
-    pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
+    pod: Pod, container: AnyContainer, start: StartSnapshot | None = None, *, default: Unknown | None = None
 ) -> Behaviour:
     """Return the behaviour of a container of a pod, given the snapshot of files from its start.
 
@@ -168,7 +168,7 @@ def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     return bool(container.command or container.args) and pod.spec.restart_policy in _NOT_ALWAYS
 
 
-def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown: Unknown) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: StartSnapshot | None, unknown: Unknown) -> Outcome:
     """Return the outcome of a container's command. Raises ArgumentsTooLong if no process could be started with it."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the command of the image, which is not known

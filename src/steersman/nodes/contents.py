@@ -1,6 +1,6 @@
 """Files that the containers of a pod share: snapshots from their starts, and the changes by their commands.
 
-A command that changes or awaits shared files is followed between syncs (`Course`). The files that a container finds are
+A command that changes or awaits shared files is followed between syncs (`FollowedCommand`). The files that a container finds are
 recorded once, at its start, so that its log and its end stay consistent with them.
 """
 
@@ -25,15 +25,15 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.course import Course, in_order
+from steersman.nodes.context import EMPTY_RECORD, CommandProgress, ContainerRecord, StartSnapshot, exact_time
 from steersman.nodes.env_file import EnvFile, EnvFileError
+from steersman.nodes.followed_command import FollowedCommand, run_in_order
+from steersman.nodes.initial_world import command_of, plain_variables
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
-from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import NoSpace, World, taken_by
-from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
@@ -50,9 +50,9 @@ _MOST_FOUND_BY_ALL: Final = 32 << 20
 """Bytes of files in all snapshots."""
 _KEPT_RUNS: Final = 2
 """Runs of a container whose snapshots and logs are kept."""
-SECONDS_IN_LOOK: Final = 0.006
+SECONDS_IN_SYNC: Final = 0.006
 """CPU time of all followed commands together in one sync, which holds the event loop."""
-_TURNS_BETWEEN_LOOKS: Final = 500
+_STEPS_BETWEEN_SYNCS: Final = 500
 """Steps of followed commands between two syncs; the event loop may run other tasks after each."""
 MOST_FOLLOWED: Final = 2000
 """Containers with followed commands."""
@@ -89,13 +89,13 @@ def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
     return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
-class _OfPod(Struct):
+class _PodState(Struct):
     """State of a pod's containers, by container ID or name."""
 
-    starts: dict[str, Start] = field(default_factory=dict)
-    courses: dict[str, Course] = field(default_factory=dict)
+    starts: dict[str, StartSnapshot] = field(default_factory=dict)
+    courses: dict[str, FollowedCommand] = field(default_factory=dict)
     """Followed commands of running containers, by ID."""
-    logs: dict[str, Course] = field(default_factory=dict)
+    logs: dict[str, FollowedCommand] = field(default_factory=dict)
     """Followed commands of all containers whose snapshot is known, by ID, for logs."""
     worlds: dict[str, World] = field(default_factory=dict)
     """Environments of containers that are to start, by name."""
@@ -115,30 +115,30 @@ class Contents:
         self.own_files = own_files
         self.store: Final = VolumeStore()
         self.shares: Final = Shares()
-        """CPU time and memory of programs in containers, by namespace."""
+        """CPU time and records of programs in containers, by namespace."""
         self.lock: Final = threading.RLock()
         """Held for some milliseconds at most, as large pods are synced in worker threads."""
-        self.volume_of: Callable[[Key], PersistentVolume | None] = _none
-        self.unknown_of: Callable[[Pod], Unknown | None] = _unsaid
+        self.volume_of: Callable[[Key], PersistentVolume | None] = _no_volume
+        self.unknown_programs_of: Callable[[Pod], Unknown | None] = _default_treatment
         """Returns the treatment of programs that are not simulated on a pod's node."""
-        self._pods: dict[str, _OfPod] = {}
-        self.full: Callable[[Pod, str], None] = _nobody
+        self._pods: dict[str, _PodState] = {}
+        self.full: Callable[[Pod, str], None] = _ignore_full_volume
         """Called once with a pod and the name of its volume that is full."""
         self._found = self._followed = self._servers = 0
-        self._writers: dict[VolumeKey, dict[str, Course]] = {}
+        self._writers: dict[VolumeKey, dict[str, FollowedCommand]] = {}
 
-    def of(self, pod: Pod) -> PodContents | None:
+    def for_pod(self, pod: Pod) -> PodContents | None:
         """Return the shared files of a pod; None if it has no volumes for any."""
         mounts = {}
         for volume in pod.spec.volumes[:_MOST_VOLUMES]:
             place = place_of(pod, volume, self.volume_of)
             if place is not None:
                 mounts[volume.name] = Mount("", self._files(pod, volume, place.key), place.inside, volume.name)
-        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _OfPod())) if mounts else None
+        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _PodState())) if mounts else None
 
-    def known(self, pod: Pod) -> PodContents | None:
+    def get(self, pod: Pod) -> PodContents | None:
         """Return the shared files of a pod that its node has synced; None for any other pod."""
-        return self.of(pod) if pod.metadata.uid in self._pods else None
+        return self.for_pod(pod) if pod.metadata.uid in self._pods else None
 
     def _files(self, pod: Pod, volume: Volume, key: VolumeKey) -> VolumeFiles:
         if key.kind == SERVER and not self.store.has(key):
@@ -147,7 +147,7 @@ class Contents:
             self._servers += 1
         return self.store.files(key)
 
-    def end(self, pod: Pod) -> None:
+    def stop_commands(self, pod: Pod) -> None:
         """Stop the commands of a pod, of which nothing runs any more."""
         found = self._pods.get(pod.metadata.uid)
         if found is None:
@@ -160,7 +160,7 @@ class Contents:
 
     def forget(self, pod: Pod) -> None:
         """Forget a deleted pod, and delete the volumes that live as long as it does."""
-        self.end(pod)
+        self.stop_commands(pod)
         found = self._pods.pop(pod.metadata.uid, None)
         if found is not None:
             found.is_gone = True
@@ -172,31 +172,31 @@ class Contents:
         """Delete the files of a deleted persistent volume."""
         self.store.drop(of_persistent(volume))
 
-    def keep_start(self, of_pod: _OfPod, container_id: str, start: Start) -> Start:
+    def keep_start(self, state: _PodState, container_id: str, start: StartSnapshot) -> StartSnapshot:
         """Keep the snapshot from a container's start; without its files if the bound of all snapshots is reached."""
-        if of_pod.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
+        if state.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
             start = start._replace(files={}, size=0)
         self._found += start.size
-        of_pod.starts[container_id] = start
-        for older in [each for each, other in of_pod.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
-            self._found -= of_pod.starts.pop(older).size
-            of_pod.logs.pop(older, None)
+        state.starts[container_id] = start
+        for older in [each for each, other in state.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
+            self._found -= state.starts.pop(older).size
+            state.logs.pop(older, None)
         return start
 
-    def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
+    def add_course(self, state: _PodState, container_id: str, course: FollowedCommand) -> None:
         """Follow the command of a container, unless as many are followed as may be."""
-        if of_pod.is_gone or self._followed >= MOST_FOLLOWED:
+        if state.is_gone or self._followed >= MOST_FOLLOWED:
             return
         self._followed += 1
-        of_pod.courses[container_id] = of_pod.logs[container_id] = course
+        state.courses[container_id] = state.logs[container_id] = course
         for key in course.keys:
             writers = self._writers.setdefault(key, {})
             if len(writers) < _MOST_WRITERS:
                 writers[container_id] = course
 
-    def drop_course(self, of_pod: _OfPod, container_id: str) -> None:
+    def drop_course(self, state: _PodState, container_id: str) -> None:
         """Stop following the command of a container."""
-        course = of_pod.courses.pop(container_id, None)
+        course = state.courses.pop(container_id, None)
         if course is not None:
             self._followed -= 1
         for key in () if course is None else course.keys:
@@ -205,7 +205,7 @@ class Contents:
             if not writers:
                 self._writers.pop(key, None)
 
-    def writers(self, keys: Sequence[VolumeKey]) -> list[Course]:
+    def writers(self, keys: Sequence[VolumeKey]) -> list[FollowedCommand]:
         """Return the followed commands that use one of the volumes."""
         with self.lock:
             found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
@@ -215,12 +215,12 @@ class Contents:
 class PodContents:
     """Shared files of one pod in one sync. `mounts` are its volumes by name."""
 
-    def __init__(self, all_: Contents, pod: Pod, mounts: Mapping[str, Mount], known: _OfPod) -> None:
+    def __init__(self, all_: Contents, pod: Pod, mounts: Mapping[str, Mount], state: _PodState) -> None:
         self._all = all_
         self._pod = pod
         self._volumes = mounts
-        self._known = known
-        self._left = SECONDS_IN_LOOK
+        self._state = state
+        self._left = SECONDS_IN_SYNC
         self._env_files: dict[tuple[str, str], tuple[bytes, EnvFile]] = {}
         """Parsed files of variables by volume and path, each with the data it was parsed from."""
         self._env_left = _MOST_ENV_FILES
@@ -256,8 +256,8 @@ class PodContents:
         return MountedFiles(own, self.mounts(container), self._is_full)
 
     def _is_full(self, name: str) -> None:
-        if name not in self._known.full:
-            self._known.full.add(name)
+        if name not in self._state.full:
+            self._state.full.add(name)
             self._all.full(self._pod, name)
 
     def shares(self, container: AnyContainer) -> bool:
@@ -266,13 +266,13 @@ class PodContents:
 
     # Starts
 
-    def start_of(self, container: AnyContainer, container_id: str) -> Start:
+    def start_of(self, container: AnyContainer, container_id: str) -> StartSnapshot:
         """Return the snapshot from the start of a running container; taken now if there is none yet."""
         with self._all.lock:
-            found = self._known.starts.get(container_id)
-            return self._begin(container, container_id) if found is None else found
+            found = self._state.starts.get(container_id)
+            return self._take_snapshot(container, container_id) if found is None else found
 
-    def _begin(self, container: AnyContainer, container_id: str) -> Start:
+    def _take_snapshot(self, container: AnyContainer, container_id: str) -> StartSnapshot:
         mounts = [each for each in self.mounts(container) if each.files is not None]
         files: dict[str, bytes] = {}
         size = 0
@@ -286,17 +286,17 @@ class PodContents:
                 if data is not None:
                     files[path] = data
         variables, _ = self._variables(container)
-        start = Start(container.name, files, variables, min(size, _MOST_FOUND))
-        return self._all.keep_start(self._known, container_id, start)
+        start = StartSnapshot(container.name, files, variables, min(size, _MOST_FOUND))
+        return self._all.keep_start(self._state, container_id, start)
 
-    def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
+    def start_container(self, container: AnyContainer, container_id: str, at: float) -> None:
         """Take the snapshot of a container that starts at `at`, after running other commands up to that time, and
         follow it.
         """
         with self._all.lock:
             self.advance(at)
             self._make_folders(container)
-            self._begin(container, container_id)
+            self._take_snapshot(container, container_id)
             self._follow(container, container_id, at)
 
     def _make_folders(self, container: AnyContainer) -> None:
@@ -310,10 +310,10 @@ class PodContents:
                     each.files[folder] = b""
 
     def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
-        if not self._is_followed(container) or self._known.is_gone:
+        if not self._is_followed(container) or self._state.is_gone:
             return
         own = self._all.own_files(container_id)
-        world = self._known.worlds.get(container.name)
+        world = self._state.worlds.get(container.name)
         if world is None:
             try:
                 variables = plain_variables(self._pod, container)
@@ -325,22 +325,22 @@ class PodContents:
         for path, data in world.files.items():
             given += len(data)
             own.setdefault(path, data if given <= _MOST_GIVEN else b"")
-        self._known.worlds.pop(container.name, None)
+        self._state.worlds.pop(container.name, None)
         if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_GIVEN:
             return
-        found = {**world.environment, **self._known.starts[container_id].variables}
+        found = {**world.environment, **self._state.starts[container_id].variables}
         mounts = self.mounts(container)
         there = world.copy(files=self.view(container, own), environment=found)
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        unknown = unknown_programs(self._pod, container, self._all.unknown_of(self._pod))
+        unknown = unknown_programs(self._pod, container, self._all.unknown_programs_of(self._pod))
         rest = rehearsed(words, there, at, times.unix_now(), unknown)
-        self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
+        self._all.add_course(self._state, container_id, FollowedCommand(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
-        known = self._known.follows.get(container.name)
+        known = self._state.follows.get(container.name)
         if known is None:
-            known = self._known.follows[container.name] = (
+            known = self._state.follows[container.name] = (
                 not container.stdin and self.shares(container) and (changes_files(container) or _has(_WAITS, container))
             )
         return known
@@ -354,44 +354,44 @@ class PodContents:
             return
         with self._all.lock:
             began = time.thread_time()
-            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+            for _ in run_in_order(self._all.writers(keys), until, _STEPS_BETWEEN_SYNCS):
                 if time.thread_time() - began > self._left:
                     break
             self._left -= time.thread_time() - began
 
-    def progress(self, container_id: str, now: float) -> Progress | None:
+    def progress(self, container_id: str, now: float) -> CommandProgress | None:
         """Return the progress of a command at `now`; None if the command is not followed."""
-        course = self._known.courses.get(container_id)
+        course = self._state.courses.get(container_id)
         if course is None:
             return None
         self.advance(now)
-        return Progress(course.next, course.ended, course.exit_code)
+        return CommandProgress(course.next, course.ended, course.exit_code)
 
-    def known_start(self, container_id: str) -> Start | None:
+    def known_start(self, container_id: str) -> StartSnapshot | None:
         """Return the snapshot from a container's start, or None."""
-        return self._known.starts.get(container_id)
+        return self._state.starts.get(container_id)
 
     def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
         """Return the output of a container whose command is or was followed; None for any other."""
-        course = self._known.logs.get(container_id)
+        course = self._state.logs.get(container_id)
         return None if course is None else course.lines()
 
     def is_followed(self, container_id: str) -> bool:
         """Return True if the command of a container is followed."""
-        return container_id in self._known.courses
+        return container_id in self._state.courses
 
-    def has_ended(self, container_id: str, at: float) -> None:
+    def end_container(self, container_id: str, at: float) -> None:
         """Run the command of a container up to its end at `at`, and no further."""
-        course = self._known.courses.get(container_id)
+        course = self._state.courses.get(container_id)
         if course is None:
             return
         with self._all.lock:
             course.last = at
             self.advance(at)
-            self._drop_those_through()
+            self._drop_finished()
 
-    async def catch_up(
-        self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
+    async def start_and_run(
+        self, records: Mapping[str, ContainerRecord], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
     ) -> None:
         """Start following running containers, and run all steps that are due at `now`.
 
@@ -402,24 +402,24 @@ class PodContents:
         running = {
             each.name
             for each in all_statuses(self._pod.status)
-            if each.state.running is not None and each.container_id in self._known.starts
+            if each.state.running is not None and each.container_id in self._state.starts
         }
         for name, container in containers.items():
-            if name not in self._known.worlds and name not in running and self._is_followed(container):
-                self._known.worlds[name] = await world_of(container)
-        for status, began, ended in _runs(self._pod, memory):
-            if status.container_id in self._known.starts or status.name not in containers:
+            if name not in self._state.worlds and name not in running and self._is_followed(container):
+                self._state.worlds[name] = await world_of(container)
+        for status, began, ended in _runs(self._pod, records):
+            if status.container_id in self._state.starts or status.name not in containers:
                 continue
-            self.begin(containers[status.name], status.container_id, began)
+            self.start_container(containers[status.name], status.container_id, began)
             if ended is not None:
-                self.has_ended(status.container_id, ended)
-        await self.go_on(now)
+                self.end_container(status.container_id, ended)
+        await self.run_due(now)
 
-    async def go_on(self, now: float) -> None:
+    async def run_due(self, now: float) -> None:
         """Run the due steps of all commands that share these volumes, with time slices in between."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        turns = in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS)
-        slices = Slices(self._all.shares.of(self._pod.metadata.namespace), waits=False)
+        turns = run_in_order(self._all.writers(keys), now, _STEPS_BETWEEN_SYNCS)
+        slices = Slices(self._all.shares.for_namespace(self._pod.metadata.namespace), waits=False)
         is_over = False
         while not is_over:
             await slices.begin()
@@ -427,19 +427,19 @@ class PodContents:
                 is_over = next(turns, True) is not None
             finally:
                 slices.end()
-        self._drop_those_through()
+        self._drop_finished()
 
-    def _drop_those_through(self) -> None:
+    def _drop_finished(self) -> None:
         """Stop following the commands of containers that have ended, once all steps up to their end are done."""
         with self._all.lock:
-            for container_id, course in tuple(self._known.courses.items()):
-                if course.last < inf and course.is_through:
+            for container_id, course in tuple(self._state.courses.items()):
+                if course.last < inf and course.is_finished:
                     course.stop()
-                    self._all.drop_course(self._known, container_id)
+                    self._all.drop_course(self._state, container_id)
 
-    def look_again(self, now: float) -> float | None:
+    def next_sync(self, now: float) -> float | None:
         """Return the time of the next sync for containers whose end depends on files; None if there are none."""
-        courses = [each for each in self._known.courses.values() if each.next is not None]
+        courses = [each for each in self._state.courses.values() if each.next is not None]
         if not courses:
             return None
         due = min(each.next for each in courses if each.next is not None)
@@ -448,7 +448,7 @@ class PodContents:
 
     # Variables and bounds
 
-    def wrong_with(self, container: AnyContainer) -> str:
+    def config_error(self, container: AnyContainer) -> str:
         """Return the error in a container's variables that come from files; "" for none."""
         return self._variables(container)[1]
 
@@ -501,7 +501,7 @@ class PodContents:
         self._env_files[key] = (data, found)
         return found
 
-    def over_limit(self) -> str:
+    def size_limit_error(self) -> str:
         """Return the eviction message of a pod whose emptyDir volume exceeds its size limit; "" if none does."""
         for volume in self._pod.spec.volumes:
             source = volume.empty_dir
@@ -513,26 +513,26 @@ class PodContents:
         return ""
 
 
-def _runs(pod: Pod, memory: Mapping[str, Memory]) -> list[tuple[ContainerStatus, float, float | None]]:
+def _runs(pod: Pod, records: Mapping[str, ContainerRecord]) -> list[tuple[ContainerStatus, float, float | None]]:
     """Return the last runs of a pod's containers, with start and end, in the order of their starts."""
     found: list[tuple[ContainerStatus, float, float | None]] = []
     for status in all_statuses(pod.status):
-        known = memory.get(status.name, NOTHING)
+        known = records.get(status.name, EMPTY_RECORD)
         running, ended = status.state.running, status.state.terminated
         if running is not None:
-            found.append((status, moment_of(running.started_at, known.began), None))
+            found.append((status, exact_time(running.started_at, known.began), None))
         elif ended is not None and ended.started_at and status.container_id:
-            found.append((status, moment_of(ended.started_at, None), moment_of(ended.finished_at, known.ended)))
+            found.append((status, exact_time(ended.started_at, None), exact_time(ended.finished_at, known.ended)))
     return sorted(found, key=lambda each: each[1])
 
 
-def _nobody(_: Pod, __: str) -> None:
+def _ignore_full_volume(_: Pod, __: str) -> None:
     """Do nothing."""
 
 
-def _none(_: Key) -> None:
+def _no_volume(_: Key) -> None:
     """Return None: no claim is bound."""
 
 
-def _unsaid(_: Pod) -> None:
+def _default_treatment(_: Pod) -> None:
     """Return None: each container has its default."""

@@ -45,18 +45,18 @@ class Pulls(NamedTuple):
         return self.at + BACKOFF.wait(self.failures - 1)
 
 
-class Obtained(NamedTuple):
-    """State of a container's image: present (no `reason`, no `again`), being pulled (`again` only), or failed
+class ImageState(NamedTuple):
+    """State of a container's image: present (no `reason`, no `next_sync`), being pulled (`next_sync` only), or failed
     (`reason`).
     """
 
     reason: str = ""
     message: str = ""
-    happened: tuple[tuple[str, str, str], ...] = ()
+    events: tuple[tuple[str, str, str], ...] = ()
     """Events: type, reason and message."""
     pulls: Pulls | None = None
     pulling_since: float | None = None
-    again: float | None = None
+    next_sync: float | None = None
     """Time of the next sync; None with a reason means the usual wait after a failed start."""
 
 
@@ -66,7 +66,7 @@ def is_missing(image: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(full_name, each) or fnmatchcase(given, each) for each in patterns)
 
 
-def refused(full_name: str, said: str) -> str:
+def pull_error_text(full_name: str, said: str) -> str:
     """Return the error of a pull: the annotation's text `said`, or containerd's for an image that does not exist."""
     if said not in ("", "true"):
         return said
@@ -76,7 +76,7 @@ def refused(full_name: str, said: str) -> str:
     )
 
 
-def unreadable(image: str) -> str:
+def name_error(image: str) -> str:
     """Return the error in an image's name; "" for a valid one (distribution/reference, ParseNormalizedNamed)."""
     if len(image) > MOST_IMAGE:
         return _TOO_LONG
@@ -94,12 +94,12 @@ def unreadable(image: str) -> str:
     return _TOO_LONG if len(remote.partition("@")[0]) > _MOST_PATH else ""
 
 
-def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]:
+def permanent_error(image: str, policy: str, error: str) -> tuple[str, str, str]:
     """Return waiting reason, message and event reason of an image that is never pulled; empty strings for others.
 
     An image is never pulled if its name is invalid, or if the pull policy is Never and it is missing.
     """
-    if why := unreadable(image):
+    if why := name_error(image):
         image = image[:MOST_IMAGE]
         text = f"Failed to apply default image tag {quote(image)}: couldn't parse image name {quote(image)}: {why}"
         return "InvalidImageName", text, "InspectFailed"
@@ -109,7 +109,7 @@ def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]
     return "", "", ""
 
 
-def obtain(
+def ensure_image(
     image: str,
     policy: str,
     *,
@@ -120,7 +120,7 @@ def obtain(
     since: float | None,
     reason: str,
     now: float,
-) -> Obtained:
+) -> ImageState:
     """Get an image by its pull policy and return its state.
 
     Args:
@@ -130,26 +130,26 @@ def obtain(
         since: Start of the pull that is under way.
         reason: Reason for which the container waits now.
     """
-    why, message, event = never_to_be_had(image, policy, error)
+    why, message, event = permanent_error(image, policy, error)
     if why:
-        return Obtained(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
+        return ImageState(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
     if not error and (policy == "Never" or (policy != "Always" and is_present)):
         text = f"Container image {quote(image)} already present on machine and can be accessed by the pod"
-        return Obtained(happened=(("Normal", "Pulled", text),))
+        return ImageState(events=(("Normal", "Pulled", text),))
     if error:
-        return _refused(image, error, before, reason, now)
+        return _failed_pull(image, error, before, reason, now)
     told: tuple[tuple[str, str, str], ...] = ()
     if since is None:
         since, told = now, (_pulling(image),)
     due = since + (0.0 if is_present else takes)
     if due > now:
-        return Obtained(happened=told, pulling_since=since, again=due)
+        return ImageState(events=told, pulling_since=since, next_sync=due)
     took = format_duration(int((due - since) * 1000) * 1_000_000)
     text = (
         f"Successfully pulled image {quote(image)} in {took} ({took} including waiting). "
         f"Image size: {size_of(image_name(image))} bytes."
     )
-    return Obtained(happened=(*told, ("Normal", "Pulled", text)))
+    return ImageState(events=(*told, ("Normal", "Pulled", text)))
 
 
 def size_of(full_name: str) -> int:
@@ -161,17 +161,17 @@ def _pulling(image: str) -> tuple[str, str, str]:
     return "Normal", "Pulling", f"Pulling image {quote(image)}"
 
 
-def _refused(image: str, error: str, before: Pulls | None, reason: str, now: float) -> Obtained:
+def _failed_pull(image: str, error: str, before: Pulls | None, reason: str, now: float) -> ImageState:
     if before is None or now >= before.next:
         pulls = Pulls(1 if before is None else before.failures + 1, now)
-        happened = (
+        events = (
             _pulling(image),
             ("Warning", "Failed", f"Failed to pull image {quote(image)}: {error}"),
             ("Warning", "Failed", "Error: ErrImagePull"),
         )
-        return Obtained("ErrImagePull", error, happened, pulls, again=now + _SHOWN)
+        return ImageState("ErrImagePull", error, events, pulls, next_sync=now + _SHOWN)
     text = f"Back-off pulling image {quote(image)}"
     told: tuple[tuple[str, str, str], ...] = ()
     if reason != "ImagePullBackOff":
         told = (("Normal", "BackOff", text), ("Warning", "Failed", "Error: ImagePullBackOff"))
-    return Obtained("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, again=before.next)
+    return ImageState("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, next_sync=before.next)

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Pod
-from steersman.nodes.place import Happened
-from steersman.nodes.references import Find, missing_in
+from steersman.nodes.context import PodEvent
+from steersman.nodes.references import Find, volume_error
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(0.5, 122.0)
 """Seconds between two attempts."""
 
 
-class Tried(NamedTuple):
+class FailedSetup(NamedTuple):
     """Last failed attempt for a volume, in seconds since 1970, and the number of failures before it."""
 
     at: float
@@ -30,30 +30,30 @@ class Tried(NamedTuple):
         return self.at + _BACKOFF.wait(self.failures)
 
 
-class Mounting(NamedTuple):
+class SetupResult(NamedTuple):
     """Result of an attempt to set up the volumes of a pod."""
 
-    tried: dict[str, Tried]
+    failed: dict[str, FailedSetup]
     """Failed attempts by volume name."""
-    happened: tuple[Happened, ...]
-    again: float | None
+    events: tuple[PodEvent, ...]
+    next_sync: float | None
     """Time of the next attempt."""
 
 
-def mount(pod: Pod, before: Mapping[str, Tried], find: Find, now: float) -> Mounting:
+def set_up_volumes(pod: Pod, before: Mapping[str, FailedSetup], find: Find, now: float) -> SetupResult:
     """Try to set up the volumes of a pod. `before` are failed attempts so far, by volume name."""
-    tried: dict[str, Tried] = {}
-    happened: list[Happened] = []
+    failed: dict[str, FailedSetup] = {}
+    events: list[PodEvent] = []
     for volume in pod.spec.volumes:
-        error = missing_in(volume, find)
+        error = volume_error(volume, find)
         if not error:
             continue
         last = before.get(volume.name)
         if last is not None and now < last.next:
-            tried[volume.name] = last
+            failed[volume.name] = last
             continue
-        tried[volume.name] = Tried(now, 0 if last is None else last.failures + 1)
+        failed[volume.name] = FailedSetup(now, 0 if last is None else last.failures + 1)
         text = f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
-        happened.append(Happened("Warning", "FailedMount", text))
-    again = min((each.next for each in tried.values()), default=None)
-    return Mounting(tried, tuple(happened), again)
+        events.append(PodEvent("Warning", "FailedMount", text))
+    next_sync = min((each.next for each in failed.values()), default=None)
+    return SetupResult(failed, tuple(events), next_sync)

@@ -13,7 +13,7 @@ _MOST: Final = 100
 _MOST_LABELS: Final = 8
 
 
-async def resolved(client: Client, namespace: str, name: str) -> str:
+async def resolve_name(client: Client, namespace: str, name: str) -> str:
     """Return the full name of a Service or pod and its addresses, separated by spaces; "" for an unknown name.
 
     A headless Service has the addresses of the ready pods behind it. Raises StatusError, Unreachable.

@@ -12,16 +12,16 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, all_contain
 from steersman.machinery.built_in.pod_state import is_active
 from steersman.machinery.values import times
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.mounting import Tried, mount
-from steersman.nodes.place import Happened
+from steersman.nodes.context import PodEvent
+from steersman.nodes.mounting import FailedSetup, set_up_volumes
 from steersman.nodes.references import (
     SECRET,
     Find,
     Source,
+    config_error,
     missing_pull_secrets,
     missing_sources,
     sources_of,
-    wrong_with,
 )
 from steersman.nodes.sources import Sources
 from steersman.nodes.unsimulated import REASON
@@ -32,14 +32,14 @@ _MOST_TOLD: Final = 4
 """Names and keys in that event."""
 
 
-class Needed(NamedTuple):
+class NeedsState(NamedTuple):
     """State of a pod's needs. `mounted` is True if its volumes are set up."""
 
     mounted: bool
-    wrong_with: Callable[[AnyContainer], str]
+    config_error: Callable[[AnyContainer], str]
     """Returns the error in a container's variables; "" for none."""
-    happened: Sequence[Happened]
-    again: float | None
+    events: Sequence[PodEvent]
+    next_sync: float | None
     """Time of the next check, in seconds since 1970."""
 
 
@@ -48,9 +48,9 @@ class Needs:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._tried: dict[Key, dict[str, Tried]] = {}
+        self._failed: dict[Key, dict[str, FailedSetup]] = {}
         """Failed set-ups of volumes, by pod and volume name."""
-        self._told: set[str] = set()
+        self._advised: set[str] = set()
         """UIDs of pods with an event about what they wait for."""
 
     async def start(self, wake: Callable[[Key], None]) -> None:
@@ -66,55 +66,55 @@ class Needs:
 
     def forget(self, pod: Pod) -> None:
         """Forget a pod that is deleted."""
-        self._tried.pop(key_of(pod), None)
-        self._told.discard(pod.metadata.uid)
+        self._failed.pop(key_of(pod), None)
+        self._advised.discard(pod.metadata.uid)
         self._sources.wait_for(key_of(pod), ())
 
-    async def look(self, pod: Pod) -> Needed:
+    async def check(self, pod: Pod) -> NeedsState:
         """Check the needs of a pod and remember what it waits for. Raises StatusError, Unreachable."""
         namespace, key = pod.metadata.namespace, key_of(pod)
         if not _is_to_start(pod):
-            return Needed(True, partial(self._wrong_with, namespace), (), None)
+            return NeedsState(True, partial(self._config_error, namespace), (), None)
         find = await self._sources.finder(pod)
-        wrong = partial(wrong_with, namespace=namespace, find=find)
+        wrong = partial(config_error, namespace=namespace, find=find)
         if pod.status.pod_ip:  # its volumes were set up before
             waits = any(map(wrong, all_containers(pod.spec)))
             self._wait(pod, waits=waits)
-            return Needed(True, wrong, self._advice(pod, find) if waits else (), None)
-        found = mount(pod, self._tried.get(key, {}), find, times.unix_now())
-        happened = list(found.happened)
+            return NeedsState(True, wrong, self._advice(pod, find) if waits else (), None)
+        found = set_up_volumes(pod, self._failed.get(key, {}), find, times.unix_now())
+        events = list(found.events)
         if missing := missing_pull_secrets(pod, find):
             text = (
                 f"Unable to retrieve some image pull secrets ({', '.join(missing)}); attempting to pull the image may "
                 "not succeed."
             )
-            happened.append(Happened("Warning", "FailedToRetrieveImagePullSecret", text))
-        if found.tried:
-            self._tried[key] = found.tried
+            events.append(PodEvent("Warning", "FailedToRetrieveImagePullSecret", text))
+        if found.failed:
+            self._failed[key] = found.failed
         else:
-            self._tried.pop(key, None)
-        waits = bool(found.tried) or any(map(wrong, all_containers(pod.spec)))
+            self._failed.pop(key, None)
+        waits = bool(found.failed) or any(map(wrong, all_containers(pod.spec)))
         self._wait(pod, waits=waits)
         if waits:
-            happened += self._advice(pod, find)
-        return Needed(not found.tried, wrong, happened, found.again)
+            events += self._advice(pod, find)
+        return NeedsState(not found.failed, wrong, events, found.next_sync)
 
-    def _advice(self, pod: Pod, find: Find) -> Sequence[Happened]:
+    def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
         """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
-        if not started or uid in self._told or times.unix_now() < times.unix(started) + _PATIENCE:
+        if not started or uid in self._advised or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()
         missing = missing_sources(pod, find)
         if not missing:
             return ()
-        self._told.add(uid)
-        return (Happened("Warning", REASON, _advice_about(missing, pod.metadata.namespace)),)
+        self._advised.add(uid)
+        return (PodEvent("Warning", REASON, _advice_about(missing, pod.metadata.namespace)),)
 
     def _wait(self, pod: Pod, *, waits: bool) -> None:
         self._sources.wait_for(key_of(pod), sources_of(pod) if waits else ())
 
-    def _wrong_with(self, namespace: str, container: AnyContainer) -> str:
-        return wrong_with(container, namespace, partial(self._sources.keys, namespace))
+    def _config_error(self, namespace: str, container: AnyContainer) -> str:
+        return config_error(container, namespace, partial(self._sources.keys, namespace))
 
 
 def earliest(one: float | None, other: float | None) -> float | None:

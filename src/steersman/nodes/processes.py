@@ -7,8 +7,8 @@ from typing import Final
 from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.nodes.container_status import MOST_IMAGE, all_statuses
+from steersman.nodes.initial_world import identity_of, unexpanded_command_of
 from steersman.nodes.shell.effects import Process
-from steersman.nodes.surroundings import identity_of, unexpanded_command_of
 
 _STEP: Final = 7
 """Distance between two process IDs."""

@@ -27,25 +27,25 @@ _AGAIN: Final = 30.0
 """Seconds after which a deferred resize is tried again."""
 
 
-class Room(Struct, frozen=True):
+class NodeCapacity(Struct, frozen=True):
     """Resources of a node, and the other pods on it."""
 
     allocatable: Mapping[str, str]
     others: Callable[[], Iterable[Pod]]
 
 
-class Resized(NamedTuple):
+class ResizeStep(NamedTuple):
     """Result of one step of a resize: an event (type, reason, message), the names of containers to restart, and the
     seconds until the next step.
     """
 
     event: tuple[str, str, str] | None = None
     restart: frozenset[str] = frozenset()
-    again: float | None = None
+    retry_after: float | None = None
 
 
-def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
-    """Advance a resize by one step, in `status`. `room` is the capacity of the node, None for unlimited.
+def resize(pod: Pod, status: PodStatus, capacity: NodeCapacity | None, now: str) -> ResizeStep:
+    """Advance a resize by one step, in `status`. `capacity` is the capacity of the node, None for unlimited.
 
     Does nothing while the pod and its containers have what they ask for.
     """
@@ -55,27 +55,27 @@ def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
         if PENDING in conditions or IN_PROGRESS in conditions:
             _put(status, PENDING, None)
             _put(status, IN_PROGRESS, None)
-        return Resized()
+        return ResizeStep()
     generation = pod.metadata.generation
     progress = conditions.get(IN_PROGRESS)
     if progress is not None and progress.observed_generation == generation:
         return _actuated(pod, status, changed)
-    lacking = None if room is None else _lacking(pod, room)
+    lacking = None if capacity is None else _lacking(pod, capacity)
     if lacking is not None:
         before = conditions.get(PENDING)
         _put(status, PENDING, _condition(PENDING, "Deferred", lacking, generation, now, before))
         told = before is not None and before.reason == "Deferred" and before.observed_generation == generation
         event = None if told else ("Warning", "ResizeDeferred", _message("Pod resize Deferred", pod, lacking))
-        return Resized(event, again=_AGAIN)
+        return ResizeStep(event, retry_after=_AGAIN)
     _put(status, PENDING, None)
     _put(status, IN_PROGRESS, _condition(IN_PROGRESS, "", "", generation, now, None))
     for container, each in changed:
         each.allocated_resources = dict(container.resources.requests)
     status.allocated_resources = allocated_of(pod)
-    return Resized(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), again=0.0)
+    return ResizeStep(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), retry_after=0.0)
 
 
-def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> Resized:
+def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> ResizeStep:
     restart = frozenset(
         container.name for container, each in _running(pod, status) if _needs_restart(pod, status, container, each)
     )
@@ -83,10 +83,10 @@ def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, Co
         each.resources = deep_copy(container.resources)
     status.resources = resources_of(pod, status.phase)
     _put(status, IN_PROGRESS, None)
-    return Resized(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
+    return ResizeStep(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
 
 
-def tell_of_whole(pod: Pod, status: PodStatus) -> None:
+def put_pod_resources(pod: Pod, status: PodStatus) -> None:
     """Put the resources of the pod as a whole into `status`, unless a resize is pending or in progress."""
     before = pod.status
     if (
@@ -138,19 +138,19 @@ def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: Conta
     )
 
 
-def _lacking(pod: Pod, room: Room) -> str | None:
+def _lacking(pod: Pod, capacity: NodeCapacity) -> str | None:
     """Return the node's message if it lacks a resource for the pod; None if it does not."""
     wants = requests_of_spec(pod.spec)
-    others = [pod_requests(each) for each in room.others() if each.metadata.uid != pod.metadata.uid]
+    others = [pod_requests(each) for each in capacity.others() if each.metadata.uid != pod.metadata.uid]
     for name, unit in _CHECKED:
         if name not in wants:
             continue
         used = sum(nanos(str(each[name])) for each in others if name in each)
-        requested, capacity = nanos(str(wants[name])), nanos(room.allocatable.get(name, "0"))
-        if requested + used > capacity:
+        requested, total = nanos(str(wants[name])), nanos(capacity.allocatable.get(name, "0"))
+        if requested + used > total:
             return (
                 f"Node didn't have enough resource: {name}, requested: {requested // unit}, used: {used // unit}, "
-                f"capacity: {capacity // unit}"
+                f"capacity: {total // unit}"
             )
     return None
 

@@ -19,7 +19,7 @@ from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.surroundings import command_of, unexpanded_command_of
+from steersman.nodes.initial_world import command_of, unexpanded_command_of
 from steersman.nodes.webhook_certificates import is_certificate_maker, make_certificates
 
 ClientOf = Callable[[str, str], Client]
@@ -33,7 +33,7 @@ _ENVOY_LABELS: Final = {"control-plane": "envoy-gateway"}
 _PASSWORD_LENGTH: Final = 16
 
 
-async def made_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf) -> dict[str, str]:
+async def create_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf) -> dict[str, str]:
     """Create the Secrets of a pod's containers that would create some and have not ended.
 
     Returns the error of each such container by name, "" for success. Raises Unreachable.
@@ -84,9 +84,9 @@ async def _make_certificates_of_envoy(client: Client, namespace: str, words: lis
     authority, signed = signed_certificates([gateway, [f"*.{namespace}"], [f"*.{namespace}"]])
     for name, (certificate, key) in zip(("envoy-gateway", "envoy", "envoy-rate-limit"), signed, strict=True):
         data = {"ca.crt": authority, "tls.crt": certificate, "tls.key": key}
-        await _make(client, namespace, name, data, type_="kubernetes.io/tls", labels=_ENVOY_LABELS)
+        await _create_secret(client, namespace, name, data, type_="kubernetes.io/tls", labels=_ENVOY_LABELS)
     hmac = {"hmac-secret": secrets.token_bytes(32)}
-    await _make(client, namespace, "envoy-oidc-hmac", hmac, labels=_ENVOY_LABELS)
+    await _create_secret(client, namespace, "envoy-oidc-hmac", hmac, labels=_ENVOY_LABELS)
     if "--disable-topology-injector" in words:
         return
     authority = (await client.get(SECRETS, "envoy-gateway", namespace)).data.get("ca.crt", b"")
@@ -101,12 +101,12 @@ async def _make_password_of_redis(client: Client, namespace: str, words: list[st
     del words
     letters = string.ascii_letters + string.digits
     password = "".join(secrets.choice(letters) for _ in range(_PASSWORD_LENGTH))
-    await _make(client, namespace, "argocd-redis", {"auth": password.encode()})
+    await _create_secret(client, namespace, "argocd-redis", {"auth": password.encode()})
     if "auth" not in (await client.get(SECRETS, "argocd-redis", namespace)).data:
         raise ValueError("key auth doesn't exist in secret argocd-redis")
 
 
-async def _make(
+async def _create_secret(
     client: Client,
     namespace: str,
     name: str,

@@ -41,17 +41,17 @@ class Shares:
         """Shares with programs that wait for a slice."""
         self._scheduled = False
 
-    def of(self, namespace: str) -> Share:
+    def for_namespace(self, namespace: str) -> Share:
         """Return the share of a namespace."""
         found = self._shares.get(namespace)
         if found is None:
             if len(self._shares) >= self._most:
-                self._shares = {name: each for name, each in self._shares.items() if not each.is_whole}
+                self._shares = {name: each for name, each in self._shares.items() if not each.is_unused}
                 self._most = max(_FEW, 2 * len(self._shares))
             found = self._shares[namespace] = Share(self)
         return found
 
-    def spent(self, seconds: float) -> None:
+    def charge(self, seconds: float) -> None:
         """Count seconds that a program has run in this iteration of the event loop."""
         self.left -= seconds
         self._schedule()
@@ -95,20 +95,20 @@ class Share:
 
     # Memory
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Reserve `size` bytes. Return False if fewer are left."""
         if size > self._memory:
             return False
         self._memory -= size
         return True
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Give back reserved bytes."""
         self._memory += size
 
     # Time
 
-    async def turn(self, *, waits: bool = True) -> None:
+    async def wait_for_slice(self, *, waits: bool = True) -> None:
         """Wait until a program of the namespace may run for a slice.
 
         With `waits` False, as for a kubelet's own work, that holds even while the namespace has used more than its
@@ -142,13 +142,13 @@ class Share:
                 return True
         return False
 
-    def spent(self, seconds: float) -> None:
+    def charge(self, seconds: float) -> None:
         """Charge the namespace with seconds that a program has run."""
         self._credit -= seconds
-        self._shares.spent(seconds)
+        self._shares.charge(seconds)
 
     @property
-    def is_whole(self) -> bool:
+    def is_unused(self) -> bool:
         """True if the share is unused, so that it can be dropped."""
         return self._debt() <= -_AT_ONCE and self._memory == _MEMORY and not self._waiting
 
@@ -178,7 +178,7 @@ class Slices:
     async def begin(self) -> None:
         """Wait until the program may run on: not at all while its slice lasts."""
         if self._left <= 0:
-            await self._share.turn(waits=self._waits)
+            await self._share.wait_for_slice(waits=self._waits)
             self._left = SLICE
         self._began = self._share.clock()
 
@@ -186,8 +186,8 @@ class Slices:
         """Charge the time of a step."""
         spent = self._share.clock() - self._began
         self._left -= spent
-        self._share.spent(spent)
+        self._share.charge(spent)
 
-    def has_waited(self) -> None:
+    def end_slice(self) -> None:
         """End the current slice, as the program has waited for something else."""
         self._left = 0.0

@@ -55,7 +55,7 @@ def fields_without_effect(pod: Pod) -> list[str]:
     return list(dict.fromkeys(_fields(pod.spec)))
 
 
-def told(fields: list[str]) -> str:
+def event_message(fields: list[str]) -> str:
     """Return the event message for fields without effect."""
     return f"no effect on a simulated node: {', '.join(f'spec.{each}' for each in fields)}"
 

@@ -18,13 +18,13 @@ class ArgumentsTooLong(Exception):
     """No process can be started with these arguments and variables (E2BIG)."""
 
 
-class Room:
+class ArgumentBudget:
     """Budget of bytes for the arguments or variables of a process."""
 
     def __init__(self) -> None:
         self._left = MOST_ARGUMENTS
 
-    def take(self, text: str) -> None:
+    def use(self, text: str) -> None:
         """Use the bytes of one more argument or variable. Raises ArgumentsTooLong if they exceed the budget."""
         size = len(text) if text.isascii() else len(text.encode(errors="replace"))
         self._left -= size + 1 + _POINTER
@@ -37,13 +37,13 @@ class Variables(dict[str, str]):
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__()
-        self._room = Room()
+        self._budget = ArgumentBudget()
         for name, value in given.items():
             self.put(name, value)
 
     def put(self, name: str, value: str) -> None:
         """Add a variable. A replaced variable still counts against the budget. Raises ArgumentsTooLong."""
-        self._room.take(f"{name}={value}")
+        self._budget.use(f"{name}={value}")
         self[name] = value
 
 

@@ -46,9 +46,9 @@ class NodeVolumes:
         """Claims that a pod uses, by pod."""
         self._in_use: dict[str, dict[str, set[Key]]] = {}
         """Pods that use a volume, by node and unique name of the volume."""
-        self._said: dict[str, list[str]] = {}
+        self._written: dict[str, list[str]] = {}
         """Volumes in use as last written, by node."""
-        self._telling: dict[str, asyncio.Lock] = {}
+        self._write_locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, set[Key]] = {}
         """Pods that wait for a volume to be attached, by node."""
 
@@ -66,7 +66,7 @@ class NodeVolumes:
 
         def node_changed(old: Node | None, new: Node | None) -> None:
             if new is None and old is not None:
-                self._said.pop(old.metadata.name, None)
+                self._written.pop(old.metadata.name, None)
             if new is not None and (old is None or old.status.volumes_attached != new.status.volumes_attached):
                 for pod in self._waiting.get(new.metadata.name, ()):
                     wake(pod)
@@ -81,7 +81,7 @@ class NodeVolumes:
         self._node_objects.on_change(node_changed)
         self._drivers.on_change(driver_changed)
 
-    async def mounted(self, pod: Pod, node: str) -> Sequence[str] | None:
+    async def set_up(self, pod: Pod, node: str) -> Sequence[str] | None:
         """Return the names of volumes whose file systems were expanded by this call; None if a volume cannot be used
         yet.
 
@@ -113,7 +113,7 @@ class NodeVolumes:
             waiting.discard(pod)
             if not waiting:
                 del self._waiting[node]
-        if self._said.get(node) or any(pod in users for users in self._in_use.get(node, {}).values()):
+        if self._written.get(node) or any(pod in users for users in self._in_use.get(node, {}).values()):
             await self._use(pod, node, set())  # if this fails, the caller calls `release` again
         for claim in self._claims_of.pop(pod, ()):
             users = self._users[claim]
@@ -154,22 +154,22 @@ class NodeVolumes:
                 del in_use[name]
         if not in_use:
             del self._in_use[node]
-        await self._tell(node)
+        await self._write_volumes_in_use(node)
 
-    async def _tell(self, node: str) -> None:
+    async def _write_volumes_in_use(self, node: str) -> None:
         """Write the volumes in use into the node's status, unless they were written last.
 
         The cached Node object may be older than the last write, so it is used only before the first one.
         """
-        async with self._telling.setdefault(node, asyncio.Lock()):
+        async with self._write_locks.setdefault(node, asyncio.Lock()):
             known = self._node_objects.get("", node)
             wanted = sorted(self._in_use.get(node, ()))
-            if known is None or self._said.get(node, sorted(known.status.volumes_in_use)) == wanted:
+            if known is None or self._written.get(node, sorted(known.status.volumes_in_use)) == wanted:
                 return
             patch = {"status": {"volumesInUse": wanted or None}}
             with ignoring(is_not_found):
                 await self._client.patch_without_result(NODES, node, "", patch, subresource="status")
-                self._said[node] = wanted
+                self._written[node] = wanted
 
     async def _resized(self, key: Key) -> str:
         """Expand the file system of a claim's volume, if the node has to, and return the volume's name;

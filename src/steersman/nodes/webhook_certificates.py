@@ -22,7 +22,7 @@ from steersman.client.resources import (
 )
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.container_status import MOST_IMAGE
-from steersman.nodes.surroundings import unexpanded_command_of
+from steersman.nodes.initial_world import unexpanded_command_of
 
 _IMAGE: Final = re.compile(r"(^|/)kube-webhook-certgen([:@]|$)")
 _COMMANDS: Final = frozenset({"create", "patch"})

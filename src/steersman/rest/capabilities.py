@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import fields, labels
@@ -27,8 +29,7 @@ class Item(Protocol):
     representations: dict[Any, Any] | None
 
 
-@dataclass(slots=True)
-class Encoded:
+class Encoded(Struct):
     """An Item that is in no cache: the result of a dry run, or a deleted object."""
 
     body: bytes
@@ -182,8 +183,7 @@ class Creater(ResourceStorage, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """An update: `make` makes the new object, under the rules of `subresource` ("" for the resource itself).
 
     The object must have the UID `uid`, unless that is empty. With `may_create` a missing object is created, even if

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from steersman.audit.trail import Trail
 from steersman.authentication import user
@@ -20,8 +21,7 @@ MAX_LONG_WARNING_RUNES: Final = 256
 """The length in characters to which each warning is cut when all of them together are too long."""
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """A request as the floors below HTTP see it.
 
     `action` is the verb and its target. `dry_run` runs everything but the commit. `warnings` are sent to the client as

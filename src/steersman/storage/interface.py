@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from steersman.storage.refusals import Account
 
 SEALED: Final = b"k8s:enc:"
@@ -29,8 +31,7 @@ class KeyValue:
     mod_revision: int
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """A committed write. `current` is None for a delete; `previous` is None for a create.
 
     `revision` is that of the write; `previous` of a deleted key has the revision of its last write.

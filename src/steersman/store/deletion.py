@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -231,7 +230,7 @@ async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
     name = name_of(item.body)
-    own = replace(ctx)  # it shares the warnings
+    own = msgspec.structs.replace(ctx)  # it shares the warnings
     try:
         with bound(current().for_user(ctx.user.name)):
             await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)

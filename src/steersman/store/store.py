@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE
@@ -58,7 +60,7 @@ _MAX_SIZE: Final = 3 << 20
 """The most bytes of a stored object. etcd takes 1.5 MiB of protobuf, which is shorter than JSON for most objects."""
 
 
-class _Rules(NamedTuple, Generic[T]):
+class _Rules(Struct, Generic[T], frozen=True):
     """The rules of an update: the strategy of the resource or of a subresource, with its allocator and inquiry."""
 
     strategy: Strategy[T]
@@ -300,7 +302,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
-        strategy, allocator, inquiry = rules
+        strategy, allocator, inquiry = rules.strategy, rules.allocator, rules.inquiry
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
         if inquiry is not None:
             await inquiry.look_up(ctx, new, old)
@@ -317,7 +319,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
             value = await self.encoded(ctx, new)
-            if self.kind.present(value, entry.revision) == entry.body and not await self._is_stale(key, entry, value):
+            if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)

@@ -30,20 +30,20 @@ TIMEOUT: Final = 30.0
 MAX_ANSWER_BYTES: Final = 3 << 20
 AT_ONCE: Final = 64
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_SAME_AGAIN: Final = frozenset({307, 308})
+_REPEATING_REDIRECTS: Final = frozenset({307, 308})
 """Redirects after which the POST is repeated. After other redirects the target is fetched with GET."""
-_MOST_REDIRECTS: Final = 10
+_MAX_REDIRECTS: Final = 10
 LONGEST_LOCATION: Final = 16384
 """Most characters of a redirect's Location header."""
-_LONGEST_SHOWN: Final = 200
+_MAX_SHOWN_URL: Final = 200
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
 _MAX_RETRIES: Final = 10
 """Most retries of one attempt because the webhook answers with a `Retry-After`."""
-_SHOWN: Final = 2048
+_MAX_MESSAGE: Final = 2048
 """Most bytes of a text response that go into an error message."""
-_PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
+_TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
 
 
 Attempt = Callable[[Callable[[], Awaitable[bytes]]], Awaitable[bytes]]
@@ -55,7 +55,7 @@ class WebhookError(Exception):
 
     def __init__(self, text: str, *, again: bool = False, timed_out: bool = False) -> None:
         super().__init__(text)
-        self.again = again
+        self.is_retriable = again
         """True if another attempt may succeed."""
         self.timed_out = timed_out
 
@@ -93,7 +93,7 @@ class WebhookClient:
             leave=endpoint.leave,
         )
         self._max_answer_bytes = max_answer_bytes
-        self._room = asyncio.Semaphore(at_once)
+        self._permits = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
         self._only_delivers = only_delivers
 
@@ -108,7 +108,7 @@ class WebhookClient:
         """
 
         def send() -> Awaitable[bytes]:
-            return self._post_patiently(body, self._timeout)
+            return self._post_with_retries(body, self._timeout)
 
         if self._backoff is None:
             return await (send() if attempt is None else attempt(send))
@@ -116,13 +116,13 @@ class WebhookClient:
             try:
                 return await (send() if attempt is None else attempt(send))
             except (StatusError, WebhookError) as error:
-                again = error.again if isinstance(error, WebhookError) else _is_passing(error)
+                again = error.is_retriable if isinstance(error, WebhookError) else _is_transient(error)
                 if step == _STEPS - 1 or not (again or self._only_delivers):
                     raise
             await self._sleep(self._backoff.wait(step))
         raise AssertionError("every attempt returns or raises")
 
-    async def post_within(self, body: bytes, seconds: float) -> bytes:
+    async def post_with_timeout(self, body: bytes, seconds: float) -> bytes:
         """Post `body` in one attempt within `seconds`, which the webhook is told in the query. Return the response
         body.
 
@@ -130,11 +130,11 @@ class WebhookClient:
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self._post_patiently(body, seconds)
+                return await self._post_with_retries(body, seconds)
         except TimeoutError:
-            raise self._failed("context deadline exceeded", self._query(seconds)) from None
+            raise self._error("context deadline exceeded", self._query(seconds)) from None
 
-    async def _post_patiently(self, body: bytes, seconds: float) -> bytes:
+    async def _post_with_retries(self, body: bytes, seconds: float) -> bytes:
         """Post `body`, and retry as often as the webhook asks for it by `Retry-After`."""
         for _ in range(_MAX_RETRIES):
             try:
@@ -151,36 +151,36 @@ class WebhookClient:
     async def _post(self, body: bytes, seconds: float) -> bytes:
         query = self._query(seconds)
         try:
-            async with asyncio.timeout(self._timeout), self._room:
+            async with asyncio.timeout(self._timeout), self._permits:
                 return await self._exchange(body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise self._failed(why, query, timed_out=True) from None
+            raise self._error(why, query, timed_out=True) from None
         except (DialError, BadAnswer, ValueError, OSError) as error:
-            raise self._failed(str(error), query, again="connection reset" in str(error)) from None
+            raise self._error(str(error), query, again="connection reset" in str(error)) from None
         except BodyAborted as error:
             raise WebhookError(
                 f"unexpected error when reading response body. Please retry. Original error: {error}"
             ) from None
 
-    def _failed(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
+    def _error(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
         shown = quote(f"{self._endpoint.shown}?{query}")
         return WebhookError(f"Post {shown}: {why}", again=again, timed_out=timed_out)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
         """Return the body of the last response: redirects on the same server are followed as Go's client does."""
         method, target = "POST", self._endpoint.target + self._separator + query
-        for _ in range(_MOST_REDIRECTS + 1):
-            answer, data = await self._asked(method, target, body)
+        for _ in range(_MAX_REDIRECTS + 1):
+            answer, data = await self._send(method, target, body)
             location = answer.header("location")
             if answer.status not in _REDIRECTS or not location:
-                return self._taken(answer, data)
-            target = self._redirected(target, location)
-            if answer.status not in _SAME_AGAIN:
+                return self._checked_body(answer, data)
+            target = self._redirect_target(target, location)
+            if answer.status not in _REPEATING_REDIRECTS:
                 method, body = "GET", b""
-        raise BadAnswer(f"stopped after {_MOST_REDIRECTS} redirects")
+        raise BadAnswer(f"stopped after {_MAX_REDIRECTS} redirects")
 
-    async def _asked(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
+    async def _send(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
         """Send a request, and return the response and its body up to one byte beyond the limit."""
         endpoint = self._endpoint
         headers = [
@@ -199,17 +199,17 @@ class WebhookClient:
         finally:
             await answer.close()
 
-    def _taken(self, answer: Answer, data: bytes) -> bytes:
+    def _checked_body(self, answer: Answer, data: bytes) -> bytes:
         if len(data) > self._max_answer_bytes:
             raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
-            raise _refusal(answer, data)
+            raise _error_of_response(answer, data)
         if not data and not self._only_delivers:
             content_type = answer.header("content-type")
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data
 
-    def _redirected(self, target: str, location: str) -> str:
+    def _redirect_target(self, target: str, location: str) -> str:
         """Return the path and query of a redirect. Raises BadAnswer for a redirect to another server.
 
         A webhook's server must not choose which other servers this server sends requests to.
@@ -220,14 +220,14 @@ class WebhookClient:
         own = f"{scheme}://{rest.partition('/')[0]}"
         to = urljoin(own + target, location)
         if to != own and not to.startswith(f"{own}/"):
-            raise BadAnswer(f"redirects to other servers are not followed: {quote(redacted_url(to)[:_LONGEST_SHOWN])}")
+            raise BadAnswer(f"redirects to other servers are not followed: {quote(redacted_url(to)[:_MAX_SHOWN_URL])}")
         if not (to.isascii() and to.isprintable()) or " " in to:
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"
 
 
-def _is_passing(error: StatusError) -> bool:
-    return error.reason in _PASSING or bool(error.retry_after)
+def _is_transient(error: StatusError) -> bool:
+    return error.reason in _TRANSIENT_REASONS or bool(error.retry_after)
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -249,7 +249,7 @@ class _Status(msgspec.Struct, rename="camel"):
 _STATUS: Final = msgspec.json.Decoder(_Status)
 
 
-def _refusal(answer: Answer, data: bytes) -> StatusError:
+def _error_of_response(answer: Answer, data: bytes) -> StatusError:
     """Return the error of a response: its own Status, or a generic error for its code."""
     try:
         status = _STATUS.decode(data)
@@ -260,7 +260,7 @@ def _refusal(answer: Answer, data: bytes) -> StatusError:
         return StatusError(status.code, status.reason, status.message, retry_after=wait, details_present=bool(wait))
     text = "unknown"
     if answer.header("content-type").startswith("text/"):
-        text = trim_space(data[:_SHOWN].decode("utf-8", "replace"))
+        text = trim_space(data[:_MAX_MESSAGE].decode("utf-8", "replace"))
     after = answer.header("retry-after")
     retry_after = int(after) if is_digits(after) and len(after) < 6 else 0
     return generic_server_response(answer.status, "POST", message=text, retry_after=retry_after)

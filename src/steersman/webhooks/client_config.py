@@ -28,7 +28,7 @@ LocateService = Callable[[str, str, int], Awaitable[Address]]
 """Function (namespace, name, port) -> the address to connect to. Raises StatusError."""
 
 PORT: Final = 443
-_MOST_CONTEXTS: Final = 128
+_MAX_CONTEXTS: Final = 128
 """Most cached TLS contexts."""
 _ITSELF: Final = ("default", "kubernetes")
 _OWN_HOST: Final = "kubernetes.default.svc"
@@ -81,7 +81,7 @@ def endpoint_of(
             _tls(config, known, HTTP1),
             host,
             known.credentials,
-            partial(_located, locate, namespace, name),
+            partial(_locate, locate, namespace, name),
             leave=egress.cluster,
         )
     try:
@@ -118,7 +118,7 @@ def _own_endpoint(target: str, itself: ThisServer) -> Endpoint:
     )
 
 
-async def _located(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
+async def _locate(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
     """Return the current address of a Service. Raises DialError."""
     try:
         return await locate(namespace, name, address.port)
@@ -143,7 +143,7 @@ def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
     return _shared_tls(config.ca_bundle, login.certificate, login.key, protocols)
 
 
-@lru_cache(_MOST_CONTEXTS)
+@lru_cache(_MAX_CONTEXTS)
 def _shared_tls(authority: bytes, certificate: bytes, key: bytes, protocols: Protocols) -> ClientTLS:
     """Return the TLS context that all webhooks of one CA share: with the system's CAs a context takes a megabyte."""
     return fixed(client_tls(authority, certificate, key, protocols=protocols))

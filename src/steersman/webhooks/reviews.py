@@ -23,7 +23,7 @@ def is_large_review(data: bytes) -> bool:
     return is_large_yaml(data) if detect_media(data) == "yaml" else is_large(data)
 
 
-def check_values(data: bytes, most: int) -> None:
+def check_value_count(data: bytes, most: int) -> None:
     """Raise DecodeError for a response with more than `most` values, whose decoding would block everything for seconds."""
     if data.count(b",") > most or data.count(b"[") + data.count(b"{") > most:
         found = measure(data)
@@ -31,7 +31,7 @@ def check_values(data: bytes, most: int) -> None:
             raise DecodeError(f"the answer has more than {most} values")
 
 
-def read_review(
+def decode_review(
     cls: type[R], data: bytes, group: str, version: str, kind: str, registered: frozenset[tuple[str, str]]
 ) -> R:
     """Return the review in a response. A response without a kind or version is taken as the requested kind.
@@ -52,13 +52,13 @@ def read_review(
     found = actual[0].rpartition("/")[2]
     if media == "yaml":
         data = yaml_as_json(data)
-    review = _decoded(cls, data, found, kind) if actual[1] == kind else None  # what is wrong in it is told first
+    review = _decode(cls, data, found, kind) if actual[1] == kind else None  # what is wrong in it is told first
     if review is None or actual != (wanted, kind):
         raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{kind}): unknown conversion")
     return review
 
 
-def _decoded(cls: type[R], data: bytes, version: str, kind: str) -> R:
+def _decode(cls: type[R], data: bytes, version: str, kind: str) -> R:
     try:
         return decode_object(cls, data, "json", want_strict=False, as_sent=True, is_peeked=True).obj
     except DecodeError as error:

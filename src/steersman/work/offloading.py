@@ -101,15 +101,16 @@ class Account:
         """Return False while as much work of this user waits for the worker threads as may wait."""
         return self._threads.has_room(self.user)
 
-    def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the result of `work`, run on the event loop or in a worker thread. Raises what `work` raises."""
-        return _offload(self, work, *args, **kwargs)
+        with bound(self):
+            return await offload(work, *args, **kwargs)
 
     def offload_if(
         self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> Coroutine[Any, Any, R]:
         """Return the result of `work`, run in a worker thread if `is_large`, else as by `offload`."""
-        return self.run_in_thread(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
+        return self.run_in_thread(work, *args, **kwargs) if is_large else self.offload(work, *args, **kwargs)
 
     async def run_in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the result of `work`, run in a worker thread. Raises what `work` raises."""
@@ -166,16 +167,13 @@ def bound(account: Account) -> Iterator[Account]:
         _bound.reset(token)
 
 
-def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-    """Return the result of `work`, run for the account that is bound to the current context. Raises what `work` raises.
+async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what `work` returns, run for the account that is bound where it is awaited. Raises what `work` raises.
 
-    `work` runs on the event loop unless the account's work is known to be large or `work` calls `ensure_offloaded`.
+    `work` runs on the event loop unless the account's work is known to be large or `work` calls `ensure_offloaded`. Most owners
+    have no account: it is made when the worker threads are needed.
     """
-    return _offload(_bound.get(None), work, *args, **kwargs)
-
-
-async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `work` for `owner`. Most owners have no account yet; it is created only when a worker thread is needed."""
+    owner = _bound.get(None)
     account = owner if owner is None or isinstance(owner, Account) else owner.account
     if account is None or not account.is_large:
         outer, _here.is_offloading = _here.is_offloading, True

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Final, TypeVar, get_args
 
@@ -49,6 +50,7 @@ class Part:
         raise NotImplementedError
 
     @classmethod
+    @cache
     def needs(cls) -> dict[str, Any]:
         """Return the types of the part's needs, by attribute name."""
         return {name: eval(kind, vars(sys.modules[module])) for name, (kind, module) in cls._needs.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, Attributes
 from steersman.admission_plugins.node_restriction.plugin import NodeRestriction

@@ -119,7 +119,7 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many parameters are made of their JSON where a server keeps so many bytes."""
     bytes_kept, made = request.param
-    monkeypatch.setattr(params, "MOST_BYTES_KEPT", bytes_kept)
+    monkeypatch.setattr(params, "MAX_CACHED_BYTES", bytes_kept)
     return int(made)
 
 
@@ -129,13 +129,13 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
 ) -> None:
     """Each of the two is some 250 bytes of JSON, of which the last one is always kept."""
     decoded: list[bytes] = []
-    make = params._made
+    make = params._decode
 
     def counted(served: Any, body: bytes) -> Any:
         decoded.append(body)
         return make(served, body)
 
-    monkeypatch.setattr(params, "_made", counted)
+    monkeypatch.setattr(params, "_decode", counted)
     for name in ("one", "two"):
         await create(client, name, {"most": "2"}, labels={"limit": "yes"})
     await enforce(

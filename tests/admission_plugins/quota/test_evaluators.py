@@ -146,10 +146,10 @@ async def test_a_pod_that_has_ended_is_only_an_object() -> None:
 
 
 def test_every_container_must_say_what_is_limited() -> None:
-    told = PODS.missing({"requests.cpu", "limits.memory", "pods"}, pod({}, CPU))
+    told = PODS.constraint_error({"requests.cpu", "limits.memory", "pods"}, pod({}, CPU))
     assert told == "must specify limits.memory for: c0,c1; requests.cpu for: c0"
-    assert PODS.missing({"ephemeral-storage", "requests.example.com/gpu"}, pod({})) == ""
-    assert PODS.missing({"requests.cpu"}, pod({}, resources={"requests": {"memory": "1"}})) == ""
+    assert PODS.constraint_error({"ephemeral-storage", "requests.example.com/gpu"}, pod({})) == ""
+    assert PODS.constraint_error({"requests.cpu"}, pod({}, resources={"requests": {"memory": "1"}})) == ""
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_a_body_that_stops_coming_ends_with_the_requests_time(make_server, conne
     assert answer.startswith(b"HTTP/1.1 504 "), answer[:200]
 
 
+@pytest.mark.slow
 def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(make_server, connect):
     server = make_server("--request-timeout=1s")
     server.start()

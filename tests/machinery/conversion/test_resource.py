@@ -23,6 +23,7 @@ from steersman.machinery.conversion.resource import (
     to_v1_request,
     to_v1_slice_spec,
 )
+from tests.example_counts import examples
 from tools.differential import objects
 
 SAMPLES = [each for each in objects.samples_on_request() if each.api_version.startswith("resource.k8s.io/v1beta")]
@@ -67,7 +68,7 @@ def test_a_slice_does_not_tell_nothing_from_an_empty_place() -> None:
     assert (new.node_name, new.all_nodes, new.devices) == ("n", True, [])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), sample=st.sampled_from(SAMPLES))
 def test_what_an_older_version_says_survives_the_way_to_the_stored_one_and_back(
     seed: int, sample: objects.Sample

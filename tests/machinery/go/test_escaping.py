@@ -12,7 +12,7 @@ from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.printable import is_printable
 from steersman.machinery.values import times
 
-_LONG = 200_000
+_LONG = 100_000
 _SPECIAL = re.compile("[^a-z]")
 
 

@@ -70,8 +70,9 @@ async def test_nothing_is_lost_if_the_other_side_ends_while_much_is_unread(
 
 
 async def test_a_connection_closed_while_much_is_unread_ends_soon(
-    certificate: Certificate, client_context: Callable[..., ssl.SSLContext]
+    certificate: Certificate, client_context: Callable[..., ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("steersman.net.client.dial.TLS_SHUTDOWN_TIMEOUT", 0.1)
     ended = threading.Event()
 
     def serve(connection: socket.socket) -> None:

@@ -146,7 +146,7 @@ async def test_what_is_stored_is_not_replaced_by_its_own_snapshot(file: Path) ->
 def test_a_file_that_is_there_is_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
     snapshot.save(file, tmp_path / "snapshot")
     before = file.read_bytes()
-    with pytest.raises(StorageFormatError, match="there already"):
+    with pytest.raises(StorageFormatError, match="already exists"):
         snapshot.restore(tmp_path / "snapshot", file)
     assert file.read_bytes() == before
 

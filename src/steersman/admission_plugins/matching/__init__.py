@@ -4,6 +4,6 @@ Follows k8s.io/apiserver `admission/plugin/webhook/predicates`, `admission/plugi
 `admission/conversion.go`.
 
 - `rules.RuleIndex`: finds entries whose rules match a request; results are cached by kind of request.
-- `selectors.Selecting`: checks namespace and object selectors.
-- `versions.Versions`: converts objects to the matched version and back.
+- `selectors.SelectorMatcher`: checks namespace and object selectors.
+- `versions.Conversions`: converts objects to the matched version and back.
 """

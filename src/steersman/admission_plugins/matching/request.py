@@ -7,19 +7,19 @@ from typing import Any, Final
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, UpdateOptions
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.identity.schema import GroupVersionKind
 
 
-def admission_request(attributes: Attributes, seen: Seen, uid: str = "") -> dict[str, Any]:
-    """Return an AdmissionRequest as plain data without object and oldObject; `seen` is the matched resource."""
+def admission_request(attributes: Attributes, matched: MatchedResource, uid: str = "") -> dict[str, Any]:
+    """Return an AdmissionRequest as plain data without object and oldObject; `matched` is the matched resource."""
     action, user = attributes.action, attributes.user
     request: dict[str, Any] = {
         "uid": uid,
-        "kind": _kind(seen.kind),
-        "resource": _resource(seen.group, seen.version, seen.resource),
+        "kind": _kind(matched.kind),
+        "resource": _resource(matched.group, matched.version, matched.resource),
         "requestKind": _kind(attributes.kind),
         "requestResource": _resource(action.group, action.version, action.resource),
         "operation": attributes.operation,
@@ -27,7 +27,7 @@ def admission_request(attributes: Attributes, seen: Seen, uid: str = "") -> dict
         "options": _options(attributes),
     }
     optional = {
-        "subResource": seen.subresource,
+        "subResource": matched.subresource,
         "requestSubResource": action.subresource,
         "name": attributes.name,
         "namespace": action.namespace,

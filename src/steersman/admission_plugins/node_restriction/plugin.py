@@ -45,7 +45,7 @@ _LEASE_NAMESPACE: Final = "kube-node-lease"
 _POD: Final[Reading[HostedPod]] = Reading(hosted_pod, "metadata.uid", "spec.nodeName")
 _UID: Final[Reading[str]] = Reading(lambda node: str(node.metadata.uid), "metadata.uid")
 
-_Judge = Callable[[str, Attributes], Awaitable[None]]
+_Check = Callable[[str, Attributes], Awaitable[None]]
 """Function that checks a write of a node. Raises StatusError to refuse it."""
 
 
@@ -66,7 +66,7 @@ class NodeRestriction(Plugin):
         self._nodes = nodes
         self._audiences = audiences
         self._changed_claim = changed_claim
-        self._judges: Mapping[tuple[str, str], _Judge] = {
+        self._checks: Mapping[tuple[str, str], _Check] = {
             (_PODS.group, _PODS.resource): self._pod,
             (_NODES.group, _NODES.resource): self._node,
             (_CLAIMS.group, _CLAIMS.resource): self._claim,
@@ -84,7 +84,7 @@ class NodeRestriction(Plugin):
             return
         if not node:
             raise attributes.forbid(f"could not determine node from user {quote(attributes.user.name)}")
-        judge = self._judges.get((attributes.action.group, attributes.action.resource))
+        judge = self._checks.get((attributes.action.group, attributes.action.resource))
         if judge is not None:
             await judge(node, attributes)
 
@@ -93,7 +93,7 @@ class NodeRestriction(Plugin):
         if subresource == "status":
             if operation != UPDATE:
                 raise attributes.forbid(f"unexpected operation {quote(operation)}")
-            _refuse(attributes, forbidden_in_status(node, attributes.old, attributes.obj))
+            _refuse_if(attributes, forbidden_in_status(node, attributes.old, attributes.obj))
         elif subresource == "eviction":
             await self._eviction(node, attributes)
         elif subresource:
@@ -101,8 +101,8 @@ class NodeRestriction(Plugin):
                 f"unexpected pod subresource {quote(subresource)}, only 'status' and 'eviction' are allowed"
             )
         elif operation == CREATE:
-            _refuse(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
-            _refuse(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
+            _refuse_if(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
+            _refuse_if(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
         elif operation == DELETE:
             if self._found(attributes, attributes.name).node != node:
                 raise attributes.forbid(f"node {quote(node)} can only delete pods with spec.nodeName set to itself")
@@ -138,9 +138,9 @@ class NodeRestriction(Plugin):
         if attributes.name != node:
             raise attributes.forbid(f"node {quote(node)} is not allowed to modify node {quote(attributes.name)}")
         if attributes.operation == CREATE:
-            _refuse(attributes, await offload(forbidden_in_new_node, node, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_new_node, node, attributes.obj))
         elif attributes.operation == UPDATE:
-            _refuse(attributes, await offload(forbidden_in_node, node, attributes.old, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_node, node, attributes.old, attributes.obj))
 
     async def _claim(self, node: str, attributes: Attributes) -> None:
         if attributes.action.subresource != "status":
@@ -159,7 +159,7 @@ class NodeRestriction(Plugin):
             return
         request = attributes.obj
         reference = request.spec.bound_object_ref
-        _refuse(attributes, forbidden_in_token_request(reference))
+        _refuse_if(attributes, forbidden_in_token_request(reference))
         pod = await self._pods.get_cached(attributes.action.namespace, reference.name)
         if pod is None:
             raise not_found(_POD_LISTER, reference.name)
@@ -170,7 +170,7 @@ class NodeRestriction(Plugin):
             )
         if pod.spec.node_name != node:
             raise attributes.forbid("node requested token bound to a pod scheduled on a different node")
-        _refuse(attributes, await self._audiences.forbidden(request.spec.audiences or (), pod, attributes))
+        _refuse_if(attributes, await self._audiences.forbidden(request.spec.audiences or (), pod, attributes))
 
     async def _lease(self, node: str, attributes: Attributes) -> None:
         if attributes.action.namespace != _LEASE_NAMESPACE:
@@ -191,10 +191,10 @@ class NodeRestriction(Plugin):
 
     async def _request(self, node: str, attributes: Attributes) -> None:
         if attributes.operation == CREATE:
-            _refuse(attributes, await offload(forbidden_in_request, node, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_request, node, attributes.obj))
 
 
-def _refuse(attributes: Attributes, why: str) -> None:
+def _refuse_if(attributes: Attributes, why: str) -> None:
     """Raise StatusError 403 if the reason is not empty."""
     if why:
         raise attributes.forbid(why)

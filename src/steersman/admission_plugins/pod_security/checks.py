@@ -76,15 +76,15 @@ def _quoted(items: Iterable[str]) -> str:
     return ", ".join(f'"{each}"' for each in items)
 
 
-def _many(items: Any, one: str, more: str = "") -> str:
+def _plural(items: Any, one: str, more: str = "") -> str:
     return one if len(items) == 1 else more or f"{one}s"
 
 
 def _named(names: list[str], one: str = "container") -> str:
-    return f"{_many(names, one)} {_quoted(names)}"
+    return f"{_plural(names, one)} {_quoted(names)}"
 
 
-class _Setters:
+class _FieldSetters:
     """The pod and containers whose security context has forbidden values, and these values."""
 
     def __init__(self, spec: core.PodSpec, bad: Callable[[Any], Iterable[str]]) -> None:
@@ -119,7 +119,7 @@ def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | 
         profile = context.app_armor_profile
         return (profile.type,) if profile is not None and profile.type not in _PROFILES else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     annotations = sorted(
         f"{key}={quote(value)}"
         for key, value in metadata.annotations.items()
@@ -130,9 +130,9 @@ def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | 
     if not setters and not annotations:
         return None
     values = [*sorted(setters.values), *annotations]
-    who = [*setters.parts(), *([_many(annotations, "annotation")] if annotations else ())]
+    who = [*setters.parts(), *([_plural(annotations, "annotation")] if annotations else ())]
     return Violation(
-        _many(values, "forbidden AppArmor profile"),
+        _plural(values, "forbidden AppArmor profile"),
         f"{' and '.join(who)} must not set AppArmor profile type to {_quoted(values)}",
     )
 
@@ -196,7 +196,7 @@ def _host_ports(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
             ports |= used
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(ports, 'hostPort')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(ports, 'hostPort')}"
     return Violation("hostPort", f"{_named(names)} {uses} {', '.join(sorted(ports))}")
 
 
@@ -221,7 +221,7 @@ def _host_probes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
             hosts |= found
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(hosts, 'probe or lifecycle host')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(hosts, 'probe or lifecycle host')}"
     return Violation("probe or lifecycle host", f"{_named(sorted(names))} {uses} {_quoted(sorted(hosts))}")
 
 
@@ -270,10 +270,10 @@ def _se_linux_options(allowed: tuple[str, ...]) -> Function:
             if options.role:
                 yield "role"
 
-        setters = _Setters(spec, bad)
+        setters = _FieldSetters(spec, bad)
         if not setters:
             return None
-        data = [f"{_many(types, 'type')} {_quoted(sorted(types))}"] if types else []
+        data = [f"{_plural(types, 'type')} {_quoted(sorted(types))}"] if types else []
         data += [f"{part} may not be set" for part in ("user", "role") if part in setters.values]
         return Violation("seLinuxOptions", f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}")
 
@@ -296,7 +296,7 @@ def _seccomp_annotations(metadata: ObjectMeta, spec: core.PodSpec) -> Violation 
             forbidden.add(f"{key}={quote(value)}")
     if not forbidden:
         return None
-    return Violation("seccompProfile", f"forbidden {_many(forbidden, 'annotation')} {', '.join(sorted(forbidden))}")
+    return Violation("seccompProfile", f"forbidden {_plural(forbidden, 'annotation')} {', '.join(sorted(forbidden))}")
 
 
 def _bad_seccomp(context: Context) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ def _bad_seccomp(context: Context) -> tuple[str, ...]:
 
 
 def _seccomp_baseline(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    setters = _Setters(spec, _bad_seccomp)
+    setters = _FieldSetters(spec, _bad_seccomp)
     if not setters:
         return None
     values = _quoted(sorted(setters.values))
@@ -346,7 +346,7 @@ def _windows_host_process(metadata: ObjectMeta, spec: core.PodSpec) -> Violation
         options = context.windows_options
         return ("true",) if options is not None and options.host_process else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     if not setters:
         return None
     return Violation("hostProcess", f"{setters} must not set securityContext.windowsOptions.hostProcess=true")
@@ -412,11 +412,11 @@ def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
             types.add(next(used, "unknown"))
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(types, 'restricted volume type')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(types, 'restricted volume type')}"
     return Violation("restricted volume types", f"{_named(names, 'volume')} {uses} {_quoted(sorted(types))}")
 
 
-def _leaving_open(spec: core.PodSpec, attribute: str) -> list[str]:
+def _not_setting(spec: core.PodSpec, attribute: str) -> list[str]:
     """Return the containers whose security context does not set an attribute."""
     return [
         each.name
@@ -429,12 +429,12 @@ def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | No
     def bad(context: Context) -> tuple[str, ...]:
         return ("false",) if context.run_as_non_root is False else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     if setters:
         return Violation("runAsNonRoot != true", f"{setters} must not set securityContext.runAsNonRoot=false")
     if spec.security_context is not None and spec.security_context.run_as_non_root:
         return None
-    names = _leaving_open(spec, "run_as_non_root")
+    names = _not_setting(spec, "run_as_non_root")
     if not names:
         return None
     return Violation("runAsNonRoot != true", f"pod or {_named(names)} must set securityContext.runAsNonRoot=true")
@@ -444,7 +444,7 @@ def _run_as_user(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     def bad(context: Context) -> tuple[str, ...]:
         return ("0",) if context.run_as_user == 0 else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     return Violation("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
 
 
@@ -453,7 +453,7 @@ def _seccomp_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
         return found
     if spec.security_context is not None and spec.security_context.seccomp_profile is not None:
         return None
-    names = _leaving_open(spec, "seccomp_profile")
+    names = _not_setting(spec, "seccomp_profile")
     if not names:
         return None
     wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'

@@ -45,30 +45,30 @@ class PodSecurityMetrics:
             self._evaluations.inc(("allow", PRIVILEGED, "latest", ENFORCE, operation, "pod", ""), 0)
             for resource in ("pod", "controller"):
                 self._exemptions.inc((operation, resource, ""), 0)
-        self._let_in: dict[tuple[Operation, str], list[float]] = {}
+        self._privileged_series: dict[tuple[Operation, str], list[float]] = {}
         """Series of pods in privileged namespaces, by operation and subresource."""
         registry.add(self._evaluations, self._exemptions, self._errors)
 
-    def evaluated(self, evaluation: Evaluation, attributes: Attributes) -> None:
+    def count_evaluation(self, evaluation: Evaluation, attributes: Attributes) -> None:
         """Count an evaluation of a pod. As upstream, callers report only violations for audit and warn."""
         mode, wanted, meets = evaluation
         decision = "allow" if meets else "deny"
         self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
 
-    def let_in(self, attributes: Attributes) -> None:
+    def count_privileged(self, attributes: Attributes) -> None:
         """Count a pod of a privileged namespace."""
         write = attributes.operation, attributes.action.subresource
-        series = self._let_in.get(write)
+        series = self._privileged_series.get(write)
         if series is None:
             labels = ("allow", PRIVILEGED, "latest", ENFORCE, _OPERATIONS[write[0]], "pod", write[1])
-            series = self._let_in[write] = self._evaluations.series(labels)
+            series = self._privileged_series[write] = self._evaluations.series(labels)
         series[0] += 1
 
-    def exempted(self, attributes: Attributes) -> None:
+    def count_exemption(self, attributes: Attributes) -> None:
         """Count an exempt request."""
         self._exemptions.inc(_about(attributes))
 
-    def failed(self, attributes: Attributes, *, fatal: bool) -> None:
+    def count_error(self, attributes: Attributes, *, fatal: bool) -> None:
         """Count a request that could not be evaluated (`fatal`), or only by the strictest level because of bad labels."""
         self._errors.inc(("true" if fatal else "false", *_about(attributes)))
 

@@ -43,7 +43,7 @@ _TEMPLATED: Final = {
 }
 """Resources with a pod template, and functions that return it."""
 
-Judge = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
+Evaluate = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
 """Function that evaluates a pod and appends its evaluations. Raises StatusError 403."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
@@ -116,7 +116,7 @@ class PodSecurity(Plugin):
             return
         namespace = attributes.namespace or self._find(attributes.action.namespace)
         if namespace is None:
-            self._metrics.failed(attributes, fatal=True)
+            self._metrics.count_error(attributes, fatal=True)
             missing = f"failed to lookup namespace {quote(attributes.action.namespace)}"
             if resource == "pods":
                 raise internal(missing)
@@ -130,7 +130,7 @@ class PodSecurity(Plugin):
         elif policy.is_open:
             if attributes.audit is not None:
                 attributes.annotate(_ENFORCED, _PRIVILEGED)
-            self._metrics.let_in(attributes)
+            self._metrics.count_privileged(attributes)
         else:
             await self._validate_pod(attributes, policy)
 
@@ -140,7 +140,7 @@ class PodSecurity(Plugin):
         by_namespace = attributes.action.namespace in exempt.namespaces
         if by_namespace or attributes.user.name in exempt.usernames:
             attributes.annotate(_EXEMPT, "namespace" if by_namespace else "user")
-            self._metrics.exempted(attributes)
+            self._metrics.count_exemption(attributes)
             return True
         return False
 
@@ -149,36 +149,36 @@ class PodSecurity(Plugin):
         if spec.runtime_class_name not in self._configuration.runtime_classes:
             return False
         attributes.annotate(_EXEMPT, "runtimeClass")
-        self._metrics.exempted(attributes)
+        self._metrics.count_exemption(attributes)
         return True
 
     async def _validate_pod(self, attributes: Attributes, policy: Policy) -> None:
         pod: Pod = attributes.obj
-        if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
+        if attributes.operation == UPDATE and not _changes_images(pod.spec, attributes.old.spec):
             return
         if self._is_exempt_class(attributes, pod.spec):
             return
-        await self._counted(_judge, attributes, policy, pod.metadata, pod.spec)
+        await self._evaluate_and_count(_evaluate_pod, attributes, policy, pod.metadata, pod.spec)
 
     async def _validate_template(self, attributes: Attributes, policy: Policy) -> None:
         if policy.warn.level == policy.audit.level == PRIVILEGED and not policy.errors:
             return
         template = _TEMPLATED[attributes.action.group_resource](attributes.obj)
         if template is not None and not self._is_exempt_class(attributes, template.spec):
-            await self._counted(_look_at, attributes, policy, template.metadata, template.spec)
+            await self._evaluate_and_count(_evaluate_template, attributes, policy, template.metadata, template.spec)
 
-    async def _counted(
-        self, judge: Judge, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
+    async def _evaluate_and_count(
+        self, evaluate: Evaluate, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
     ) -> None:
-        """Evaluate a pod with `judge`, and count the evaluations. Raises StatusError 403."""
+        """Evaluate a pod with `evaluate`, and count the evaluations. Raises StatusError 403."""
         if policy.errors:
-            self._metrics.failed(attributes, fatal=False)
+            self._metrics.count_error(attributes, fatal=False)
         evaluations: list[Evaluation] = []
         try:
-            await offload(judge, attributes, policy, metadata, spec, evaluations)
+            await offload(evaluate, attributes, policy, metadata, spec, evaluations)
         finally:
             for each in evaluations:
-                self._metrics.evaluated(each, attributes)
+                self._metrics.count_evaluation(each, attributes)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
         new = self._configuration.policy_of(attributes.obj)
@@ -194,7 +194,7 @@ class PodSecurity(Plugin):
         if name in self._configuration.namespaces:
             self._warn_of_exemption(attributes, new)
         elif old is not None:
-            for text in await self._existing(name, new.enforce):
+            for text in await self._warnings_about_existing_pods(name, new.enforce):
                 attributes.warn(text)
 
     def _warn_of_exemption(self, attributes: Attributes, policy: Policy) -> None:
@@ -209,7 +209,7 @@ class PodSecurity(Plugin):
             f"and the policy ({', '.join(told)}) will be ignored"
         )
 
-    async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
+    async def _warnings_about_existing_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
         """Return warnings about existing pods that violate the level. One pod of each controller is checked first."""
         total, pods = self._pods(namespace)
         exempt = self._configuration.runtime_classes
@@ -217,7 +217,7 @@ class PodSecurity(Plugin):
         controllers: set[str] = set()
         others: list[tuple[Pod, bool]] = []
         checked = 0
-        pace = _Pace()
+        pace = _TimeLimit()
 
         async def look(pod: Pod, *, is_large: bool) -> bool:
             """Check a pod. Return True if more pods may be checked."""
@@ -225,19 +225,19 @@ class PodSecurity(Plugin):
             if found := await offload_if(is_large, violations, enforce, pod.metadata, pod.spec):
                 findings.setdefault(reasons(found), []).append(pod.metadata.name)
             checked += 1
-            return checked < MAX_PODS and await pace.goes_on()
+            return checked < MAX_PODS and await pace.has_time_left()
 
         async for pod, is_large in pods:
             if pod.spec.runtime_class_name in exempt:
                 total -= 1
-                if not await pace.goes_on():
+                if not await pace.has_time_left():
                     break
                 continue
             controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
             if controller in controllers:
                 if len(others) < MAX_PODS:
                     others.append((pod, is_large))
-                if not await pace.goes_on():
+                if not await pace.has_time_left():
                     break
                 continue
             if controller is not None:
@@ -259,14 +259,14 @@ class PodSecurity(Plugin):
         return warnings + sorted(f"{_some(names)}: {found}" for found, names in findings.items())
 
 
-class _Pace:
+class _TimeLimit:
     """Time limit of one second for work in time slices."""
 
     def __init__(self) -> None:
         self._time_slice = TimeSlice()
         self._end = time.monotonic() + MAX_SECONDS
 
-    async def goes_on(self) -> bool:
+    async def has_time_left(self) -> bool:
         """Yield to the event loop if the time slice is over. Return False once the second is over."""
         await self._time_slice.pause_if_over()
         return time.monotonic() < self._end
@@ -280,7 +280,7 @@ def _some(names: list[str]) -> str:
     return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
 
 
-def _judge(
+def _evaluate_pod(
     attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
 ) -> None:
     """Evaluate a pod in all modes. Raises StatusError 403 if it violates the enforced level."""
@@ -297,7 +297,7 @@ def _judge(
         _warn(attributes, policy.warn, metadata, spec, evaluations)
 
 
-def _look_at(
+def _evaluate_template(
     attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
 ) -> None:
     """Evaluate a pod template in the modes audit and warn."""
@@ -333,7 +333,7 @@ def _warn(
         attributes.warn(f"would violate PodSecurity {quote(str(level))}: {details(found)}")
 
 
-def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
+def _changes_images(new: PodSpec, old: PodSpec) -> bool:
     """Return True if an update adds containers or changes images. Other relevant fields are immutable."""
     for now, then in ((new.containers or [], old.containers or []), (new.init_containers, old.init_containers)):
         if [each.image for each in now] != [each.image for each in then]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import Attributes, Plugin, Writes
+from steersman.admission.interface import Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import PluginDependencies
-from steersman.admission_plugins.matching.rules import Seen
-from steersman.admission_plugins.matching.selectors import Selecting
-from steersman.admission_plugins.matching.versions import Form, Versions
+from steersman.admission_plugins.matching.rules import MatchedResource
+from steersman.admission_plugins.matching.selectors import SelectorMatcher
+from steersman.admission_plugins.matching.versions import Conversions, VersionConversion
 from steersman.admission_plugins.policy.params import Param, ParamError, Params
 from steersman.admission_plugins.policy.policies import Binding, Policies, Policy
 from steersman.machinery.codec.serializer import to_plain
@@ -22,7 +22,7 @@ from steersman.work.offloading import offload, offload_if
 from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
-    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.answers import AuthorizerAnswers
     from steersman.admission_rules.evaluation import Inputs
     from steersman.admission_rules.match_conditions import Match
 
@@ -53,16 +53,16 @@ them.
 """
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
-_NOT_SHOWN: Final = ("managedFields", "ownerReferences", "selfLink")
+_HIDDEN: Final = ("managedFields", "ownerReferences", "selfLink")
 
 
 def _plain_namespace(namespace: Any) -> Mapping[str, Any]:
     """Return a namespace as expressions get it, without the metadata that upstream hides."""
-    metadata = {name: value for name, value in _given(namespace.metadata).items() if name not in _NOT_SHOWN}
-    return {"metadata": metadata, "spec": _given(namespace.spec), "status": _given(namespace.status)}
+    metadata = {name: value for name, value in _non_empty(namespace.metadata).items() if name not in _HIDDEN}
+    return {"metadata": metadata, "spec": _non_empty(namespace.spec), "status": _non_empty(namespace.status)}
 
 
-def _given(part: Any) -> dict[str, Any]:
+def _non_empty(part: Any) -> dict[str, Any]:
     """Return the members of a part that are not empty."""
     return {name: value for name, value in to_plain(part).items() if value}
 
@@ -75,7 +75,7 @@ class Invocation(Struct, frozen=True):
 
     policy: Policy
     binding: Binding
-    seen: Seen
+    matched: MatchedResource
     params: Sequence[Param | None]
 
 
@@ -101,8 +101,8 @@ class PolicyPlugin(Plugin):
         )
         self._policies: Final = Policies(policies, bindings, dependencies.mapper)
         self._namespaces: Final = dependencies.objects("", "namespaces")
-        self._selecting: Final = Selecting(self._namespaces)
-        self._versions: Final = Versions(dependencies.mapper)
+        self._selectors: Final = SelectorMatcher(self._namespaces)
+        self._conversions: Final = Conversions(dependencies.mapper)
         self._params: Final = Params(dependencies.objects, dependencies.mapper)
         self._authorizer: Final = dependencies.authorizer
         self._metrics: Final = dependencies.policy_metrics
@@ -110,29 +110,29 @@ class PolicyPlugin(Plugin):
         policies.subscribe(self.notify_work_changed)
         bindings.subscribe(self.notify_work_changed)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
-        return not self._policies.are_none
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
+        return not self._policies.is_known_to_be_empty
 
-    async def _may_be_about(self, attributes: Attributes) -> bool:
+    async def _has_policies(self, attributes: Attributes) -> bool:
         """Return True if policies exist and the request is not exempt. The policies are read anew if they have changed."""
         policies = self._policies
-        if policies.is_behind:
-            await policies.catch_up()
+        if policies.is_stale:
+            await policies.refresh()
             self.notify_work_changed()
         if policies.is_empty:
             return False
         action = attributes.action
         return _EXEMPT.get(action.resource) != action.group
 
-    async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
+    async def _invocations(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
         """Yield the policies that match a request, in the order of their names, once for each binding. Raises
         StatusError.
         """
         time_slice = TimeSlice()
-        found = self._policies.about(attributes)
+        found = self._policies.matching(attributes)
         if found:
-            await self._selecting.look_up(attributes)
-        for bound, seen in found:
+            await self._selectors.refresh_namespace(attributes)
+        for bound, matched in found:
             await time_slice.pause_if_over()
             policy = bound.policy
             try:
@@ -142,20 +142,20 @@ class PolicyPlugin(Plugin):
             except (StatusError, ParamError) as error:
                 yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
                 continue
-            for binding, _ in bound.bindings.of(attributes):
+            for binding, _ in bound.bindings.matching(attributes):
                 await time_slice.pause_if_over()
                 try:
                     if not self._is_selected(binding, attributes):
                         continue
-                    params = await self._params.of(policy, binding, attributes.action.namespace)
+                    params = await self._params.collect(policy, binding, attributes.action.namespace)
                 except (StatusError, ParamError) as error:
                     yield Misconfigured(policy, binding, f"failed to configure binding: {_message(error)}")
                     continue
                 if params:
-                    yield Invocation(policy, binding, seen, params)
+                    yield Invocation(policy, binding, matched, params)
 
     def _is_selected(self, given: Policy | Binding, attributes: Attributes) -> bool:
-        return self._selecting.selects(attributes, given.namespace_selector, given.object_selector)
+        return self._selectors.matches(attributes, given.namespace_selector, given.object_selector)
 
     async def _rules(self, policy: Policy) -> Any:
         """Return the compiled expressions of a policy."""
@@ -181,26 +181,26 @@ class PolicyPlugin(Plugin):
             raise not_found(_NAMESPACES, name)
         return found
 
-    def _answers(self, attributes: Attributes) -> Answers:
+    def _answers(self, attributes: Attributes) -> AuthorizerAnswers:
         """Return the authorizer's verdicts for expressions of a request."""
-        from steersman.admission_plugins.matching.expressions import answers_about  # slow to import
+        from steersman.admission_plugins.matching.expressions import authorizer_answers  # slow to import
 
-        return answers_about(attributes, self._authorizer)
+        return authorizer_answers(attributes, self._authorizer)
 
-    async def _inputs(self, attributes: Attributes, seen: Seen, form: Form) -> Inputs:
+    async def _inputs(self, attributes: Attributes, matched: MatchedResource, conversion: VersionConversion) -> Inputs:
         """Return the variables of a request's expressions, without parameters. Raises StatusError."""
-        from steersman.admission_plugins.matching.expressions import inputs_of  # slow to import
+        from steersman.admission_plugins.matching.expressions import expression_inputs  # slow to import
 
         plain: list[Any] = []
         for each in (attributes.obj, attributes.old):
-            obj = None if each is None else await form.made(attributes, each)
-            plain.append(None if obj is None else await offload(_plain, form, obj))
+            obj = None if each is None else await conversion.convert(attributes, each)
+            plain.append(None if obj is None else await offload(_plain, conversion, obj))
         obj, old = plain
-        return inputs_of(attributes, seen, obj, old, self._namespace(attributes))
+        return expression_inputs(attributes, matched, obj, old, self._namespace(attributes))
 
 
-def _plain(form: Form, obj: Any) -> dict[str, Any]:
-    kind = form.kind
+def _plain(conversion: VersionConversion, obj: Any) -> dict[str, Any]:
+    kind = conversion.kind
     return {"apiVersion": kind.api_version, "kind": kind.name, **kind.to_plain(obj)}
 
 

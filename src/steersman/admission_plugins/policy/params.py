@@ -22,9 +22,9 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 
 _NOT_FOUND: Final = 404
-_MOST_KEPT: Final = 1_000
+_MAX_CACHED: Final = 1_000
 """Most cached parameters."""
-MOST_BYTES_KEPT: Final = 4 << 20
+MAX_CACHED_BYTES: Final = 4 << 20
 """Most JSON bytes of the cached parameters. As plain data they take up to ten times as much. Any single object fits."""
 
 Plain = Mapping[str, Any]
@@ -64,8 +64,8 @@ class Params:
     def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper) -> None:
         self._objects: Final = objects
         self._mapper: Final = mapper
-        self._kept: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
-            _MOST_KEPT, MOST_BYTES_KEPT
+        self._cached: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
+            _MAX_CACHED, MAX_CACHED_BYTES
         )
         """By identity of the stored body and by kind: the body (so that its identity stays unique) and the plain data.
         """
@@ -77,7 +77,7 @@ class Params:
             text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
             raise ParamError(text, of_policy=True)
 
-    async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
+    async def collect(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
         """Return the parameters to evaluate a policy with, (None,) without parameters.
 
         `namespace` is the namespace of the request. Raises ParamError.
@@ -96,12 +96,12 @@ class Params:
             raise ParamError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         else:
             namespace = ""
-        found = await self._found(served, kind, ref, namespace)
+        found = await self._find(served, kind, ref, namespace)
         if not found and ref.parameter_not_found_action == "Deny":
             raise ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
         return found
 
-    async def _found(
+    async def _find(
         self, served: ServedResource, kind: GroupVersionKind, ref: ParamRef, namespace: str
     ) -> Sequence[Param]:
         resource = served.resource
@@ -131,16 +131,16 @@ class Params:
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
         """Return an object as plain data, cached until the object changes."""
         key = id(item.body), kind
-        kept = self._kept[key]
+        kept = self._cached[key]
         if kept is not None:
             return kept[1]
-        made = await offload_if(is_large(item.body), _made, served, item.body)
+        made = await offload_if(is_large(item.body), _decode, served, item.body)
         size = len(item.body)
-        self._kept.keep(key, (item.body, made), size)
+        self._cached.keep(key, (item.body, made), size)
         return made
 
 
-def _made(served: ServedResource, body: bytes) -> Plain:
+def _decode(served: ServedResource, body: bytes) -> Plain:
     form, other = served.form, served.other
     if other is None or served.resource.conversion is not None:
         plain: Plain = decode_plain(form.prefix + body)

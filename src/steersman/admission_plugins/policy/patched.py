@@ -26,13 +26,13 @@ from steersman.machinery.identity.schema import (
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count
 
-_UNREADABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+_UNDECODABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _JSON_KINDS: Final = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
-def patched(kind: Kind[Any], plain: Any) -> Any:
+def decode_patched(kind: Kind[Any], plain: Any) -> Any:
     """Return the object of a kind after a patch.
 
     Raises StatusError 500 for a result that is no such object, 422 for a custom resource of another kind.
@@ -41,18 +41,18 @@ def patched(kind: Kind[Any], plain: Any) -> Any:
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
     check_count(data)
-    made = _said(plain)
+    made = _stated_kind(plain)
     if kind.is_open:
         _check_custom(kind, made, plain)
     elif (said := _with_defaults(made, kind)) != kind.gvk:
-        raise internal(_not_converted(kind, said, data))
+        raise internal(_conversion_error(kind, said, data))
     try:
-        return _read(kind, data)
+        return _decode(kind, data)
     except DecodeError as error:
         raise internal(error) from None
 
 
-def _read(kind: Kind[Any], data: bytes) -> Any:
+def _decode(kind: Kind[Any], data: bytes) -> Any:
     """Return the object in JSON. Raises DecodeError."""
     read = kind.read_own(data, strict=not kind.is_open)
     if read.warnings:
@@ -62,15 +62,15 @@ def _read(kind: Kind[Any], data: bytes) -> Any:
     return read.obj
 
 
-def _said(plain: Any) -> tuple[GroupVersion, str]:
+def _stated_kind(plain: Any) -> tuple[GroupVersion, str]:
     """Return the group version and the kind that an object states, empty where it states none. Raises StatusError 500."""
     if not isinstance(plain, dict):
-        raise internal(f"{_UNREADABLE} {_JSON_KINDS.get(type(plain), 'string')} into Go value of type {_META}")
+        raise internal(f"{_UNDECODABLE} {_JSON_KINDS.get(type(plain), 'string')} into Go value of type {_META}")
     texts = []
     for name in ("apiVersion", "kind"):
         value = plain.get(name)
         if not isinstance(value, str | None):
-            raise internal(f"{_UNREADABLE} {_JSON_KINDS[type(value)]} into Go struct field .{name} of type string")
+            raise internal(f"{_UNDECODABLE} {_JSON_KINDS[type(value)]} into Go struct field .{name} of type string")
         texts.append(value or "")
     try:
         return parse_group_version(texts[0]), texts[1]
@@ -102,13 +102,13 @@ def _with_defaults(said: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVers
     return (version if version.version else kind.gvk.group_version).with_kind(name or kind.name)
 
 
-def _not_converted(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
+def _conversion_error(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
     """Return the error text for an object whose kind was changed by a patch."""
     other = find(said)
     if other is None:
         return f'no kind "{said.kind}" is registered for version "{said.group_version}" in scheme "{_SCHEME}"'
     try:
-        _read(other, data)
+        _decode(other, data)
     except DecodeError as error:
         return str(error)
     package = MODULES.get((kind.group, kind.version), kind.group).partition(".")[0]

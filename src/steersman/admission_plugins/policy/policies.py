@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from steersman.admission.interface import Attributes
-from steersman.admission_plugins.matching.rules import Entry, RuleIndex, Seen
-from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.admission_plugins.matching.rules import Entry, MatchedResource, RuleIndex
+from steersman.admission_plugins.matching.selectors import ParsedSelector, parse_selector
 from steersman.api.admissionregistration.v1 import (
     MatchResources,
     MutatingAdmissionPolicyBindingSpec,
@@ -31,12 +31,21 @@ R = TypeVar("R", "ValidatingRules", "MutatingRules")
 class Policy:
     """A policy, with its compiled expressions once it has been used."""
 
-    __slots__ = ("_rules", "entry", "fails", "name", "namespace_selector", "object_selector", "param_kind", "spec")
+    __slots__ = (
+        "_rules",
+        "entry",
+        "fails_closed",
+        "name",
+        "namespace_selector",
+        "object_selector",
+        "param_kind",
+        "spec",
+    )
 
     def __init__(self, name: str, spec: Spec) -> None:
         self.name: Final = name
         self.spec: Final = spec
-        self.fails: Final = spec.failure_policy != "Ignore"
+        self.fails_closed: Final = spec.failure_policy != "Ignore"
         self.namespace_selector, self.object_selector = _selectors(spec.match_constraints)
         self.entry: Final = _entry(self, spec.match_constraints, all_without_rules=True)
         self.param_kind: Final = _param_kind(spec)
@@ -82,10 +91,10 @@ class Binding:
 E = TypeVar("E", Policy, Binding)
 
 
-def _selectors(match: MatchResources | None) -> tuple[Compiled, Compiled]:
+def _selectors(match: MatchResources | None) -> tuple[ParsedSelector, ParsedSelector]:
     if match is None:
-        return compiled(None), compiled(None)
-    return compiled(match.namespace_selector), compiled(match.object_selector)
+        return parse_selector(None), parse_selector(None)
+    return parse_selector(match.namespace_selector), parse_selector(match.object_selector)
 
 
 def _entry(value: E, match: MatchResources | None, *, all_without_rules: bool) -> Entry[E]:
@@ -116,7 +125,7 @@ _BINDINGS: Final[Reading[Binding]] = Reading(
 )
 
 
-class Bound(Generic[R]):
+class BoundPolicy(Generic[R]):
     """A policy with its bindings."""
 
     __slots__ = ("bindings", "policy")
@@ -132,34 +141,34 @@ class Policies:
     def __init__(self, policies: Objects, bindings: Objects, mapper: RESTMapper) -> None:
         self._policies: Final = policies
         self._bindings: Final = bindings
-        self._changed_of: Final = policies.change_count, bindings.change_count
+        self._change_counts: Final = policies.change_count, bindings.change_count
         self._mapper: Final = mapper
-        self._changed = -1, -1
-        self._index: RuleIndex[Bound[Any]] | None = None
+        self._read_at_change = -1, -1
+        self._index: RuleIndex[BoundPolicy[Any]] | None = None
 
     @property
-    def is_behind(self) -> bool:
-        """Return True if a policy or binding has changed since the last `catch_up`."""
-        policies, bindings = self._changed_of
-        return self._changed != (policies(), bindings())
+    def is_stale(self) -> bool:
+        """Return True if a policy or binding has changed since the last `refresh`."""
+        policies, bindings = self._change_counts
+        return self._read_at_change != (policies(), bindings())
 
     @property
-    def are_none(self) -> bool:
+    def is_known_to_be_empty(self) -> bool:
         """Return True if it is certain that no bound policy exists now."""
         if self._index is not None:
             return False
-        policies, bindings = self._changed_of
-        return self._changed == (policies(), bindings())
+        policies, bindings = self._change_counts
+        return self._read_at_change == (policies(), bindings())
 
     @property
     def is_empty(self) -> bool:
-        """Return True if the last `catch_up` found no bound policy."""
+        """Return True if the last `refresh` found no bound policy."""
         return self._index is None
 
-    async def catch_up(self) -> None:
+    async def refresh(self) -> None:
         """Read the stored policies and bindings."""
-        policies_changed, bindings_changed = self._changed_of
-        while self.is_behind:
+        policies_changed, bindings_changed = self._change_counts
+        while self.is_stale:
             changed = policies_changed(), bindings_changed()
             policies = await self._policies.read_all("", _POLICIES)
             by_policy: dict[str, list[Entry[Binding]]] = {}
@@ -167,20 +176,20 @@ class Policies:
                 by_policy.setdefault(binding.policy, []).append(binding.entry)
             if changed != (policies_changed(), bindings_changed()):
                 continue  # a policy or binding changed while all were read
-            self._changed = changed
-            bound = [self._bound(each, by_policy[each.name]) for each in policies if each.name in by_policy]
+            self._read_at_change = changed
+            bound = [self._bind(each, by_policy[each.name]) for each in policies if each.name in by_policy]
             self._index = RuleIndex(bound, self._mapper) if bound else None
 
-    def _bound(self, policy: Policy, bindings: list[Entry[Binding]]) -> Entry[Bound[Any]]:
+    def _bind(self, policy: Policy, bindings: list[Entry[Binding]]) -> Entry[BoundPolicy[Any]]:
         entry = policy.entry
         return Entry(
-            Bound(policy, RuleIndex(bindings, self._mapper)),
+            BoundPolicy(policy, RuleIndex(bindings, self._mapper)),
             entry.rules,
             entry.excluded,
             equivalent=entry.equivalent,
             all_without_rules=entry.all_without_rules,
         )
 
-    def about(self, attributes: Attributes) -> Sequence[tuple[Bound[Any], Seen]]:
+    def matching(self, attributes: Attributes) -> Sequence[tuple[BoundPolicy[Any], MatchedResource]]:
         """Return the policies whose rules match a request, by name, each with the matched resource. Raises StatusError."""
-        return () if self._index is None else self._index.of(attributes)
+        return () if self._index is None else self._index.matching(attributes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes
 from steersman.admission_plugins.declaration import Declaration
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
@@ -15,7 +15,7 @@ from steersman.machinery.validation.formats import byte_length
 from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
-    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.answers import AuthorizerAnswers
     from steersman.admission_rules.evaluation import Inputs
     from steersman.admission_rules.validating import Annotation, Decision
 
@@ -38,21 +38,21 @@ class ValidatingAdmissionPolicy(PolicyPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raise StatusError if a policy refuses the request."""
-        if not await self._may_be_about(attributes):
+        if not await self._has_policies(attributes):
             return
-        judging = _Judging(self, attributes)
-        async for each in self._about(attributes):
+        judging = _RequestEvaluation(self, attributes)
+        async for each in self._invocations(attributes):
             if isinstance(each, Misconfigured):
-                judging.misconfigured(each)
+                judging.refuse_misconfigured(each)
             else:
-                await judging.judge(each)
-        judging.end()
+                await judging.evaluate(each)
+        judging.finish()
 
-    async def inputs(self, attributes: Attributes, seen: Seen) -> Inputs:
+    async def inputs(self, attributes: Attributes, matched: MatchedResource) -> Inputs:
         """Return the variables of the expressions, without parameters. Raises StatusError."""
-        return await self._inputs(attributes, seen, self._versions.form(attributes, seen))
+        return await self._inputs(attributes, matched, self._conversions.find(attributes, matched))
 
-    def answers(self, attributes: Attributes) -> Answers:
+    def answers(self, attributes: Attributes) -> AuthorizerAnswers:
         """Return the authorizer's verdicts for expressions of a request."""
         return self._answers(attributes)
 
@@ -62,10 +62,10 @@ class ValidatingAdmissionPolicy(PolicyPlugin):
 
     def count(self, invocation: Invocation, error_type: str, action: str, seconds: float) -> None:
         """Count a validation with the action that followed."""
-        self._metrics.validated(invocation.policy.name, invocation.binding.name, error_type, action, seconds)
+        self._metrics.count_validation(invocation.policy.name, invocation.binding.name, error_type, action, seconds)
 
 
-class _Judging:
+class _RequestEvaluation:
     """Evaluation of all validating policies for one request."""
 
     def __init__(self, plugin: ValidatingAdmissionPolicy, attributes: Attributes) -> None:
@@ -74,14 +74,14 @@ class _Judging:
         self._time_slice: Final = TimeSlice()
         self._refusals: Final[list[tuple[str, str]]] = []
         """Messages and reasons of refusals."""
-        self._answers: Answers | None = None
-        self._inputs: tuple[Seen, Inputs] | None = None
+        self._answers: AuthorizerAnswers | None = None
+        self._inputs: tuple[MatchedResource, Inputs] | None = None
         self._annotations: dict[str, dict[str, dict[str, None]]] = {}
         """Values of audit annotations by policy and key, in order."""
 
-    def misconfigured(self, found: Misconfigured) -> None:
+    def refuse_misconfigured(self, found: Misconfigured) -> None:
         """Refuse the request because of an unusable policy, if its failure policy is Fail."""
-        if found.policy.fails:
+        if found.policy.fails_closed:
             self._refuse(found.policy.name, None if found.binding is None else found.binding.name, found.message, "")
 
     def _refuse(self, policy: str, binding: str | None, message: str, reason: str) -> None:
@@ -89,20 +89,20 @@ class _Judging:
         text = f"ValidatingAdmissionPolicy '{policy}'{where} denied request: {message}"
         self._refusals.append((text, reason or _INVALID))
 
-    async def judge(self, invocation: Invocation) -> None:
+    async def evaluate(self, invocation: Invocation) -> None:
         """Evaluate a policy with each of its parameters. Raises StatusError."""
         plugin, attributes = self._plugin, self._attributes
         rules = await plugin.rules(invocation)
         if self._answers is None:
             self._answers = plugin.answers(attributes)
-        if self._inputs is None or self._inputs[0] != invocation.seen:
-            self._inputs = invocation.seen, await plugin.inputs(attributes, invocation.seen)
+        if self._inputs is None or self._inputs[0] != invocation.matched:
+            self._inputs = invocation.matched, await plugin.inputs(attributes, invocation.matched)
         inputs = self._inputs[1]
         judgements = []
         for param in invocation.params:
             await self._time_slice.pause_if_over()
             given = inputs if param is None else inputs.with_params(await param.plain())
-            judgements.append(await self._answers.settled(rules.judge, given, self._answers))
+            judgements.append(await self._answers.run(rules.evaluate, given, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
@@ -141,7 +141,7 @@ class _Judging:
             value = value.encode()[:_LONGEST].decode(errors="ignore")
         self._annotations.setdefault(policy, {}).setdefault(annotation.key, {})[value] = None
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Add the collected audit annotations. Raises StatusError if a policy refused the request."""
         for policy, by_key in self._annotations.items():
             for key, values in by_key.items():

@@ -38,7 +38,7 @@ class Evaluator:
         """Return True if a quota with this scope selector applies to the object. Raises SelectorError."""
         return self._measure.in_scope(selector, obj)
 
-    def missing(self, names: set[str], obj: Any) -> str:
+    def constraint_error(self, names: set[str], obj: Any) -> str:
         """Return an error if the object does not specify its usage of the limited `names`, "" if it does."""
         return ""
 

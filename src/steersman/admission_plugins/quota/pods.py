@@ -28,7 +28,7 @@ class PodEvaluator(Evaluator):
             return is_terminating(attributes.obj) != is_terminating(attributes.old)
         return attributes.operation == CREATE
 
-    def missing(self, names: set[str], obj: Pod) -> str:
+    def constraint_error(self, names: set[str], obj: Pod) -> str:
         if has_pod_level_resources(obj.spec):
             return ""
         needed = names & _NEEDED

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
@@ -35,11 +35,11 @@ from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
-_PATIENCE: Final = 10.0
+_TIMEOUT: Final = 10.0
 """Seconds that a write waits for its check."""
 
 
-class Account(Struct, frozen=True):
+class QuotaSnapshot(Struct, frozen=True):
     """Snapshot of a quota, with the usage charged so far."""
 
     name: str
@@ -71,21 +71,21 @@ class Configuration(Document):
 class _Waiter:
     """A write that waits for its check."""
 
-    __slots__ = ("account", "attributes", "evaluator", "judged")
+    __slots__ = ("account", "attributes", "checked", "evaluator")
 
     def __init__(self, attributes: Attributes, evaluator: Evaluator) -> None:
         self.attributes = attributes
         self.evaluator = evaluator
         self.account = current()
-        self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.checked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def admit(self) -> None:
-        if not self.judged.done():
-            self.judged.set_result(None)
+        if not self.checked.done():
+            self.checked.set_result(None)
 
     def refuse(self, error: Exception) -> None:
-        if not self.judged.done():
-            self.judged.set_exception(error)
+        if not self.checked.done():
+            self.checked.set_exception(error)
 
 
 class ResourceQuota(Plugin):
@@ -106,14 +106,14 @@ class ResourceQuota(Plugin):
         limited: tuple[LimitedResource, ...] = (),
     ) -> None:
         self._quotas = quotas
-        self._accounts = NamespaceCache(quotas, _ACCOUNT, tuple)
+        self._snapshots = NamespaceCache(quotas, _SNAPSHOT, tuple)
         self._evaluators = evaluators
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
         self._presence = Presence(quotas, self.notify_work_changed)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         if GroupResource(writes.group, writes.resource) in IGNORED:
             return False
         return bool(self._limited) or not self._presence.is_empty
@@ -127,7 +127,7 @@ class ResourceQuota(Plugin):
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
-        unlimited = not (await self._accounts.get(namespace))[0]
+        unlimited = not (await self._snapshots.get(namespace))[0]
         if unlimited and not self._limited:
             return
         evaluator = self._evaluators.get(resource) or Evaluator(counting(resource))
@@ -139,33 +139,33 @@ class ResourceQuota(Plugin):
         waiter = _Waiter(attributes, evaluator)
         self._waiting.setdefault(namespace, []).append(waiter)
         if namespace not in self._working:
-            work = self._work(namespace)
+            work = self._check_waiting(namespace)
             self._working[namespace] = asyncio.create_task(work, name=f"quotas of {namespace}")
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await waiter.judged
+            async with asyncio.timeout(_TIMEOUT):
+                await waiter.checked
         except TimeoutError:
             raise internal("resource quota evaluation timed out") from None
 
-    async def _work(self, namespace: str) -> None:
+    async def _check_waiting(self, namespace: str) -> None:
         """Check the writes of a namespace until none is waiting."""
         try:
             while waiters := self._waiting.pop(namespace, None):
                 try:
-                    await self._judge(namespace, waiters)
+                    await self._check_together(namespace, waiters)
                 except Exception as error:  # each waiting request reports the error
                     for waiter in waiters:
                         waiter.refuse(error)
         finally:
             del self._working[namespace]
 
-    async def _judge(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
+    async def _check_together(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
         """Check the writes in order, each on top of the ones before, and store their usage together.
 
         If some quotas cannot be stored, the charged writes are checked against these quotas again. The other quotas
         keep the stored usage even if a write is refused then: the quota controller corrects it.
         """
-        accounts, is_much = await self._accounts.get(namespace)
+        accounts, is_much = await self._snapshots.get(namespace)
         failure: StatusError | None = None
         for _ in range(_ATTEMPTS):
             charged: list[_Waiter] = []
@@ -195,13 +195,13 @@ class ResourceQuota(Plugin):
                     waiter.admit()
                 return
             waiters = charged
-            accounts, is_much = await self._accounts.get(namespace)
+            accounts, is_much = await self._snapshots.get(namespace)
             accounts = tuple(each for each in accounts if each.name in failed)
         assert failure is not None
         for waiter in waiters:
             waiter.refuse(failure)
 
-    async def _store(self, namespace: str, account: Account) -> None:
+    async def _store(self, namespace: str, account: QuotaSnapshot) -> None:
         """Write the usage into a quota's status. Raises StatusError, such as Conflict if the quota has changed."""
 
         def change(quota: Quota) -> Quota:
@@ -212,13 +212,13 @@ class ResourceQuota(Plugin):
         await self._quotas.update(loopback(namespace, account.name), account.name, change, subresource="status")
 
 
-def _account(quota: Quota) -> Account:
+def _snapshot(quota: Quota) -> QuotaSnapshot:
     metadata, status = quota.metadata, quota.status
-    return Account(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
+    return QuotaSnapshot(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
 
 
-_ACCOUNT: Final = Reading(
-    _account,
+_SNAPSHOT: Final = Reading(
+    _snapshot,
     "metadata.name",
     "metadata.resourceVersion",
     "spec.scopes",
@@ -229,13 +229,13 @@ _ACCOUNT: Final = Reading(
 
 
 async def charge(
-    accounts: tuple[Account, ...],
+    accounts: tuple[QuotaSnapshot, ...],
     attributes: Attributes,
     evaluator: Evaluator,
     limited: tuple[LimitedResource, ...] = (),
     *,
     is_much: bool = False,
-) -> tuple[Account, ...]:
+) -> tuple[QuotaSnapshot, ...]:
     """Return the quotas after a write; the same tuple if the write costs nothing. Raises StatusError if it is not
     allowed.
 
@@ -250,9 +250,9 @@ async def charge(
         each for each in limited if GroupResource(each.api_group, each.resource) == attributes.action.group_resource
     ]
     if evaluator.reads_only_the_object:
-        concerned = await offload_if(is_much, _concerned, accounts, attributes, evaluator)
+        concerned = await offload_if(is_much, _applicable, accounts, attributes, evaluator)
     else:
-        concerned = _concerned(accounts, attributes, evaluator)
+        concerned = _applicable(accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
     usage = await evaluator.usage(obj, attributes.action.namespace)
@@ -277,8 +277,8 @@ async def charge(
 
 
 def _check_covered(
-    accounts: Iterable[Account],
-    concerned: Iterable[Account],
+    accounts: Iterable[QuotaSnapshot],
+    concerned: Iterable[QuotaSnapshot],
     limits: Iterable[LimitedResource],
     scopes: Iterable[ScopedResourceSelectorRequirement],
     usage: Amounts,
@@ -303,12 +303,12 @@ def _check_covered(
         raise plain_internal(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
-def _concerned(accounts: Sequence[Account], attributes: Attributes, evaluator: Evaluator) -> list[int]:
+def _applicable(accounts: Sequence[QuotaSnapshot], attributes: Attributes, evaluator: Evaluator) -> list[int]:
     """Return the indexes of the quotas that apply to the object."""
-    return [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
+    return [index for index, account in enumerate(accounts) if _applies(account, attributes, evaluator)]
 
 
-def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:
+def _applies(account: QuotaSnapshot, attributes: Attributes, evaluator: Evaluator) -> bool:
     """Return True if the quota applies to the object.
 
     Raises StatusError if the object lacks values, or the quota's usage is not known yet.
@@ -317,7 +317,7 @@ def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator
     if not _matches(account, obj, evaluator):
         return False
     names = evaluator.matching(account.hard)
-    if missing := evaluator.missing(names, obj):
+    if missing := evaluator.constraint_error(names, obj):
         raise attributes.forbid(f"failed quota: {account.name}: {missing}")
     if not names <= account.used.keys():
         resources = ",".join(sorted(names))
@@ -325,7 +325,7 @@ def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator
     return True
 
 
-def _matches(account: Account, obj: Any, evaluator: Evaluator) -> bool:
+def _matches(account: QuotaSnapshot, obj: Any, evaluator: Evaluator) -> bool:
     """Return True if the object is in all scopes of the quota and uses a resource that the quota limits."""
     in_scope = True
     for selector in account.selectors:
@@ -349,7 +349,7 @@ def _subtract(usage: Amounts, before: Amounts) -> Amounts:
     return {name: amount for name, amount in grown.items() if amount.sign > 0}
 
 
-def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Account:
+def _charged(account: QuotaSnapshot, requested: Amounts, attributes: Attributes) -> QuotaSnapshot:
     """Return the quota after the charge. Raises StatusError if it is exceeded, except for writes of a status."""
     hard, used = account.hard, account.used
     sums = {name: parse(used.get(name, "0")) + amount for name, amount in requested.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.admission_plugins.matching.rules import Entry, Rule
-from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.admission_plugins.matching.selectors import ParsedSelector, parse_selector
 from steersman.admission_plugins.webhook.review import KNOWN_VERSIONS
 from steersman.api.admissionregistration.v1 import MatchCondition, MutatingWebhook, ValidatingWebhook
 from steersman.rest.objects import Reading
@@ -58,12 +58,12 @@ class Hook(Struct, frozen=True, eq=False):
     timeout: float
     """Timeout of a call in seconds."""
     ignores_failures: bool
-    takes_dry_runs: bool
+    supports_dry_run: bool
     side_effects_given: bool
-    reinvoked: bool
+    is_reinvocable: bool
     """True if the webhook is called again when the object was changed after its first call."""
-    namespace_selector: Compiled
-    object_selector: Compiled
+    namespace_selector: ParsedSelector
+    object_selector: ParsedSelector
     conditions: Conditions | None
     """Match conditions, None if there are none."""
 
@@ -87,11 +87,11 @@ def _entry(configuration: str, number: int, webhook: MutatingWebhook | Validatin
         client=_client(webhook),
         timeout=_TIMEOUT if webhook.timeout_seconds is None else float(webhook.timeout_seconds),
         ignores_failures=webhook.failure_policy == "Ignore",
-        takes_dry_runs=effects in _WITHOUT_SIDE_EFFECTS,
+        supports_dry_run=effects in _WITHOUT_SIDE_EFFECTS,
         side_effects_given=effects is not None,
-        reinvoked=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
-        namespace_selector=compiled(webhook.namespace_selector),
-        object_selector=compiled(webhook.object_selector),
+        is_reinvocable=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
+        namespace_selector=parse_selector(webhook.namespace_selector),
+        object_selector=parse_selector(webhook.object_selector),
         conditions=_conditions(webhook),
     )
     rules: tuple[Rule, ...] = tuple(webhook.rules)

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.request import admission_request
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.api.admission.v1 import AdmissionResponse, AdmissionReview
 from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -45,21 +45,21 @@ class Verdict(Struct, frozen=True):
     audit_annotations: Mapping[str, str]
 
 
-def review_of(
-    version: str, uid: str, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
+def encode_review(
+    version: str, uid: str, attributes: Attributes, matched: MatchedResource, obj: bytes | None, old: bytes | None
 ) -> bytes:
     """Return the JSON of a review of a request. The objects are JSON of the matched kind, None for no object."""
-    request = admission_request(attributes, seen, uid)
+    request = admission_request(attributes, matched, uid)
     request["object"] = _NULL if obj is None else msgspec.Raw(obj)
     request["oldObject"] = _NULL if old is None else msgspec.Raw(old)
     head = {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}"}
     return msgspec.json.encode({**head, "request": request}) + b"\n"
 
 
-def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
+def decode_verdict(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
     """Return the verdict in a response. Raises DecodeError for an undecodable response, InvalidAnswer for a wrong one."""
-    check_values(data, _MAX_VALUES)
-    review = read_review(AdmissionReview, data, _GROUP, version, _KIND, _REGISTERED)
+    check_value_count(data, _MAX_VALUES)
+    review = decode_review(AdmissionReview, data, _GROUP, version, _KIND, _REGISTERED)
     response = review.response
     if response is None:
         raise InvalidAnswer("webhook response was absent")
@@ -100,7 +100,7 @@ def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mu
         raise InvalidAnswer('webhook returned invalid response.patchType of ""')
 
 
-def denial(name: str, status: Status | None) -> StatusError:
+def denial_error(name: str, status: Status | None) -> StatusError:
     """Return the error of a denied request: the webhook's own Status, with the webhook's name before the message."""
     given = status or Status()
     denied = f"admission webhook {quote(name)} denied the request"

@@ -11,11 +11,11 @@ from steersman.controllers.certificates.certificate_controller import Certificat
 from steersman.controllers.certificates.requests import (
     APPROVED,
     KUBELET_CLIENT,
-    Unfit,
+    NotSignable,
     Unreadable,
     check,
     common_name,
-    is_judged,
+    is_approved_or_denied,
     parse,
 )
 from steersman.machinery.codec.serializer import deep_copy
@@ -37,7 +37,7 @@ class CSRApprover(CertificateController):
 
     async def sync(self, key: str) -> None:
         request = self.unsigned(key)
-        if request is None or is_judged(request):
+        if request is None or is_approved_or_denied(request):
             return
         try:
             kinds = await offload_if(True, recognized, request)
@@ -78,6 +78,6 @@ def recognized(request: CertificateSigningRequest) -> list[tuple[str, str]]:
         return []
     try:
         check(asked, request.spec.usages, KUBELET_CLIENT)
-    except Unfit:
+    except NotSignable:
         return []
     return [_SELF, _ANY] if request.spec.username == common_name(asked) else [_ANY]

@@ -6,7 +6,15 @@ from steersman.api.certificates.v1 import CertificateSigningRequest, Certificate
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
 from steersman.controllers.authority import Authority, CannotSign
 from steersman.controllers.certificates.certificate_controller import CertificateController
-from steersman.controllers.certificates.requests import FAILED, Unfit, Unreadable, check, has_failed, is_approved, parse
+from steersman.controllers.certificates.requests import (
+    FAILED,
+    NotSignable,
+    Unreadable,
+    check,
+    has_failed,
+    is_approved,
+    parse,
+)
 from steersman.controllers.certificates.signing import sign
 from steersman.controllers.controller import ControllerDependencies, Settings
 from steersman.machinery.codec.serializer import deep_copy
@@ -38,7 +46,7 @@ class CSRSigner(CertificateController):
         changed = deep_copy(request)
         try:
             changed.status.certificate = await offload_if(True, _signed, authority, request)
-        except Unfit as error:
+        except NotSignable as error:
             condition = CertificateSigningRequestCondition(
                 type=FAILED,
                 status="True",

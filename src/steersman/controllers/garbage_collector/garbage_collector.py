@@ -31,7 +31,7 @@ _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
 _MANY: Final = 500
 """Number of owners above which an object is added to the graph in time slices, as it takes some milliseconds."""
-_MOST_ABSENT: Final = 1 << 15
+_MAX_ABSENT: Final = 1 << 15
 """Most remembered owners that do not exist: somewhat more than one object can name."""
 
 _Identity = tuple[str, str, str, str, str]
@@ -53,46 +53,52 @@ class GarbageCollector(Controller[tuple[str, str]]):
         self.graph = Graph(
             lambda uid: self.queue.add((_TO_DELETE, uid)),
             lambda uid: self.queue.add((_TO_ORPHAN, uid)),
-            self._tell_of_invalid_owner,
+            self._record_invalid_owner,
         )
-        self._patience = AggregatedServerLimit(AggregatedServers(self.informers), self.workers // 2)
-        self._absent: BoundedSet[_Identity] = BoundedSet(_MOST_ABSENT)
+        self._limit = AggregatedServerLimit(AggregatedServers(self.informers), self.workers // 2)
+        self._absent: BoundedSet[_Identity] = BoundedSet(_MAX_ABSENT)
         self._changes: deque[Iterator[None]] = deque()
         """Changes that are not in the graph yet, because an object with many owners is being added."""
-        self._come = asyncio.Event()
+        self._changes_arrived = asyncio.Event()
         self._monitors = dependencies.monitors
         self._monitors.on_change(self._changed)
 
     async def run(self) -> None:
         self._monitors.start()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._take_changes(), name="changes of the graph of owners")
+            group.create_task(self._apply_changes(), name="changes of the graph of owners")
             group.create_task(super().run(), name=self.name)
 
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
     ) -> None:
-        change = self.graph.putting(resource, new) if new is not None else self.graph.removing(old.uid) if old else None
+        change = (
+            self.graph.put_in_steps(resource, new)
+            if new is not None
+            else self.graph.remove_in_steps(old.uid)
+            if old
+            else None
+        )
         if change is None:
             return
         if self._changes or max(len(each.owner_references) for each in (old, new) if each is not None) > _MANY:
             self._changes.append(change)
-            self._come.set()
+            self._changes_arrived.set()
         else:
             deque(change, maxlen=0)
 
-    async def _take_changes(self) -> None:
+    async def _apply_changes(self) -> None:
         time_slice = TimeSlice()
         while True:
             while self._changes:
                 for _ in self._changes[0]:
                     await time_slice.pause_if_over()
                 self._changes.popleft()
-            self._come.clear()
-            await self._come.wait()
+            self._changes_arrived.clear()
+            await self._changes_arrived.wait()
             time_slice = TimeSlice()
 
-    def _tell_of_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
+    def _record_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
         about = ObjectReference(
             kind=node.kind, api_version=node.api_version, namespace=node.namespace, name=node.name, uid=node.uid
         )
@@ -111,19 +117,19 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if what == _TO_ORPHAN:
             await self._orphan(node)
         elif not node.observed:
-            await self._look_for(node)
+            await self._check_unobserved(node)
         elif node.deleting_dependents:
             await self._continue_foreground(node)
         elif not node.being_deleted and node.owners:
-            await self._judge(node)
+            await self._attempt_to_delete(node)
 
-    async def _look_for(self, node: Node) -> None:
+    async def _check_unobserved(self, node: Node) -> None:
         """Check at the server that an owner exists which no monitor has reported. Raises TryLater if it does."""
         resource = self._resource_of(node.api_version, node.kind)
         namespace = node.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
             return  # without a namespace it cannot be found; its dependents stay, as upstream
-        if await self._owner_as_it_is(resource, node.name, namespace, node.uid) is None:
+        if await self._current_owner(resource, node.name, namespace, node.uid) is None:
             self.graph.remove(node.uid)
         else:
             raise TryLater(f"{node} was not told of yet")
@@ -138,7 +144,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """Return the current metadata of an object, None if it is gone or has another uid."""
-        async with self._patience.request(resource, namespace):
+        async with self._limit.request(resource, namespace):
             found = await self.client.find(resource, name, namespace)
         return None if found is None or found.metadata.uid != uid else found.metadata
 
@@ -151,9 +157,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
 
     # Deletion
 
-    async def _judge(self, node: Node) -> None:
+    async def _attempt_to_delete(self, node: Node) -> None:
         """Delete an object without existing owners, or remove its references to missing owners."""
-        if all(self._is_certain(node, each) for each in node.owners):
+        if all(self._is_solid(node, each) for each in node.owners):
             return
         latest = await self._latest(node)
         if latest is None or not latest.owner_references:
@@ -161,7 +167,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
         async for reference in time_sliced(latest.owner_references):
-            if self._is_certain(node, reference):
+            if self._is_solid(node, reference):
                 solid.append(reference)
                 continue
             owner = await self._owner(node, reference)
@@ -178,21 +184,21 @@ class GarbageCollector(Controller[tuple[str, str]]):
         else:
             await self._delete(node, latest, _policy(latest))
 
-    def _is_certain(self, node: Node, reference: OwnerReference) -> bool:
+    def _is_solid(self, node: Node, reference: OwnerReference) -> bool:
         """Return True if the graph has the owner and it is not deleting its dependents."""
         owner = self.graph.get(reference.uid)
         if owner is None or not owner.observed or owner.deleting_dependents:
             return False
-        return owner.is_meant_by(reference, node.namespace)
+        return owner.matches(reference, node.namespace)
 
     async def _owner(self, node: Node, reference: OwnerReference) -> ObjectMeta | None:
         resource = self._resource_of(reference.api_version, reference.kind)
         if resource.namespaced and not node.namespace:
             return ObjectMeta()  # an impossible owner counts as existing, so that the object stays, as upstream
         namespace = node.namespace if resource.namespaced else ""
-        return await self._owner_as_it_is(resource, reference.name, namespace, reference.uid)
+        return await self._current_owner(resource, reference.name, namespace, reference.uid)
 
-    async def _owner_as_it_is(
+    async def _current_owner(
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """Return the current metadata of an owner, None if it is absent. An absent owner is requested only once."""
@@ -209,7 +215,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
         options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
         try:
-            async with self._patience.request(node.resource, node.namespace):
+            async with self._limit.request(node.resource, node.namespace):
                 await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
@@ -263,7 +269,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
         with ignoring(is_not_found):
-            async with self._patience.request(node.resource, node.namespace):
+            async with self._limit.request(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
 
 

@@ -49,7 +49,7 @@ class Node:
     def __repr__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name} {self.uid}"
 
-    def is_meant_by(self, reference: OwnerReference, namespace: str) -> bool:
+    def matches(self, reference: OwnerReference, namespace: str) -> bool:
         """Return True if a reference in a namespace matches this object by kind, name and namespace, and not just by
         uid.
         """
@@ -102,10 +102,10 @@ class Graph:
 
     def put(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> None:
         """Add or update an object."""
-        for _ in self.putting(resource, metadata):
+        for _ in self.put_in_steps(resource, metadata):
             pass
 
-    def putting(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Iterator[None]:
+    def put_in_steps(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Iterator[None]:
         """Add or update an object in steps, one for each owner. Between steps some owners do not have the change yet."""
         node = self._nodes.get(metadata.uid)
         orphaning = deleting = False
@@ -135,17 +135,17 @@ class Graph:
             node.dependents.update(known.dependents)
             node.blocking.update(known.blocking)
         for dependent in node.dependents.values():
-            self._judge_references(node, dependent)
+            self._check_references(node, dependent)
         return node
 
-    def _judge_references(self, owner: Node, dependent: Node) -> None:
+    def _check_references(self, owner: Node, dependent: Node) -> None:
         for reference in dependent.owners:
             if reference.uid == owner.uid:
-                self._judge_reference(owner, dependent, reference)
+                self._check_reference(owner, dependent, reference)
 
-    def _judge_reference(self, owner: Node, dependent: Node, reference: OwnerReference) -> None:
+    def _check_reference(self, owner: Node, dependent: Node, reference: OwnerReference) -> None:
         """Queue a dependent whose reference has its owner's uid but another name or namespace."""
-        if not owner.is_meant_by(reference, dependent.namespace):
+        if not owner.matches(reference, dependent.namespace):
             self._attempt_to_delete(dependent.uid)
             if owner.namespace and owner.namespace != dependent.namespace:
                 self._invalid_owner(dependent, reference)
@@ -161,8 +161,8 @@ class Graph:
             if reference.block_owner_deletion:
                 owner.blocking[node.uid] = node
             if owner.observed:
-                self._judge_reference(owner, node, reference)
-            elif not owner.is_meant_by(reference, node.namespace):
+                self._check_reference(owner, node, reference)
+            elif not owner.matches(reference, node.namespace):
                 self._attempt_to_delete(node.uid)
             yield
 
@@ -179,13 +179,13 @@ class Graph:
             if owner is None:
                 continue
             if now is None:
-                self._leave(owner, node)
+                self._remove_dependent(owner, node)
             elif uid not in blocked:
                 owner.blocking.pop(node.uid, None)
             if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
                 self._attempt_to_delete(uid)
 
-    def _leave(self, owner: Node, node: Node) -> None:
+    def _remove_dependent(self, owner: Node, node: Node) -> None:
         owner.dependents.pop(node.uid, None)
         owner.blocking.pop(node.uid, None)
         if not owner.observed and not owner.dependents:
@@ -193,10 +193,10 @@ class Graph:
 
     def remove(self, uid: str) -> None:
         """Remove an object that was deleted, or an owner that never existed."""
-        for _ in self.removing(uid):
+        for _ in self.remove_in_steps(uid):
             pass
 
-    def removing(self, uid: str) -> Iterator[None]:
+    def remove_in_steps(self, uid: str) -> Iterator[None]:
         """Remove an object in steps, one for each owner."""
         node = self._nodes.pop(uid, None)
         if node is None:
@@ -206,7 +206,7 @@ class Graph:
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
             if owner is not None:
-                self._leave(owner, node)
+                self._remove_dependent(owner, node)
                 if owner.deleting_dependents:
                     self._attempt_to_delete(owner.uid)
             yield

@@ -11,7 +11,7 @@ from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import NAMESPACES, PODS
 from steersman.controllers.aggregated_servers import AggregatedServerLimit, AggregatedServers
 from steersman.controllers.controller import Controller, ControllerDependencies
-from steersman.controllers.namespaces.findings import Findings, Left
+from steersman.controllers.namespaces.findings import Findings, RemainingObjects
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -49,9 +49,9 @@ class NamespaceController(Controller[str]):
         self._namespaces.on_change(self._changed)
         self._pods = self.informers.for_resource(PODS)
         self._pods.on_change(self._pod_changed)
-        self._others = AggregatedServers(self.informers)
-        self._patience = AggregatedServerLimit(self._others, self.workers // 2)
-        self._pauses: dict[str, Retries] = {}
+        self._aggregated_servers = AggregatedServers(self.informers)
+        self._limit = AggregatedServerLimit(self._aggregated_servers, self.workers // 2)
+        self._backoffs: dict[str, Retries] = {}
 
     def _changed(self, _: Namespace | None, new: Namespace | None) -> None:
         if new is not None and new.metadata.deletion_timestamp:
@@ -67,7 +67,7 @@ class NamespaceController(Controller[str]):
     async def sync(self, key: str) -> None:
         namespace = await self._current(key)
         if namespace is None or not namespace.metadata.deletion_timestamp:
-            self._pauses.pop(key, None)
+            self._backoffs.pop(key, None)
             return
         if namespace.status.phase != "Terminating":
             namespace.status.phase = "Terminating"
@@ -75,15 +75,15 @@ class NamespaceController(Controller[str]):
         if not namespace.spec.finalizers:
             return
         found = await self._delete_content(namespace)
-        await self._tell(namespace, found)
+        await self._update_conditions(namespace, found)
         if found.estimate:
             longest = found.estimate / 2 + 1
-            pauses = self._pauses.setdefault(key, Retries(Backoff(_FIRST_PAUSE, longest, jitter=1.0)))
+            pauses = self._backoffs.setdefault(key, Retries(Backoff(_FIRST_PAUSE, longest, jitter=1.0)))
             self.queue.add_after(key, min(pauses.next(), longest))
         elif found.errors:
             raise found.errors[0]
         else:
-            self._pauses.pop(key, None)
+            self._backoffs.pop(key, None)
             await self._finalize(key, namespace.metadata.uid)
 
     async def _current(self, name: str) -> Namespace | None:
@@ -93,11 +93,13 @@ class NamespaceController(Controller[str]):
 
     async def _delete_content(self, namespace: Namespace) -> Findings:
         found = Findings()
-        discovered = await self._discovered(found)
+        discovered = await self._discover(found)
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
-        rest.sort(key=lambda each: self._others.serves(each.resource))  # aggregated servers may be slow: they come last
+        rest.sort(
+            key=lambda each: self._aggregated_servers.serves(each.resource)
+        )  # aggregated servers may be slow: they come last
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:
@@ -107,7 +109,7 @@ class NamespaceController(Controller[str]):
                 break  # pods may need other objects of the namespace until they have ended
         return found
 
-    async def _discovered(self, found: Findings) -> DiscoveryResult:
+    async def _discover(self, found: Findings) -> DiscoveryResult:
         try:
             discovered = await preferred_resources(self.client)
         except StatusError as error:
@@ -130,13 +132,13 @@ class NamespaceController(Controller[str]):
         resource, name = each.resource, namespace.metadata.name
         estimate = await self._longest_grace(namespace) if resource == PODS.metadata_only else 0
         try:
-            if (left := await self._left(each, name)).number:
+            if (left := await self._remaining_objects(each, name)).number:
                 if "deletecollection" in each.verbs:
-                    async with self._patience.request(resource, name):
+                    async with self._limit.request(resource, name):
                         await self.client.delete_collection(resource, name, options=_BACKGROUND)
                 else:
                     await self._delete_each(each, name)
-                left = await self._left(each, name)
+                left = await self._remaining_objects(each, name)
         except StatusError as error:
             if error.code not in (404, 405):
                 found.failed(error, estimate)
@@ -145,8 +147,8 @@ class NamespaceController(Controller[str]):
             found.remain(resource, name, left, estimate)
         return 200
 
-    async def _left(self, each: DiscoveredResource, namespace: str) -> Left:
-        left = Left()
+    async def _remaining_objects(self, each: DiscoveredResource, namespace: str) -> RemainingObjects:
+        left = RemainingObjects()
         async for obj in self._objects(each, namespace):
             left.number += 1
             left.finalizers.update(obj.metadata.finalizers)
@@ -157,7 +159,7 @@ class NamespaceController(Controller[str]):
             return
         token = ""
         for _ in range(_MOST_PAGES):
-            async with self._patience.request(each.resource, namespace):
+            async with self._limit.request(each.resource, namespace):
                 page = await self.client.list(each.resource, namespace, limit=_PAGE, continue_token=token)
             for obj in page.items:
                 yield obj
@@ -168,7 +170,7 @@ class NamespaceController(Controller[str]):
     async def _delete_each(self, each: DiscoveredResource, namespace: str) -> None:
         async for obj in self._objects(each, namespace):
             try:
-                async with self._patience.request(each.resource, namespace):
+                async with self._limit.request(each.resource, namespace):
                     await self.client.delete(each.resource, obj.metadata.name, namespace, _BACKGROUND)
             except StatusError as error:
                 if error.code not in (404, 405):
@@ -185,10 +187,10 @@ class NamespaceController(Controller[str]):
         deleted = times.unix(namespace.metadata.deletion_timestamp or times.now())
         return longest if times.unix(times.now()) - deleted < longest else 0
 
-    async def _tell(self, namespace: Namespace, found: Findings) -> None:
+    async def _update_conditions(self, namespace: Namespace, found: Findings) -> None:
         """Update the conditions if they have changed."""
         changed = deep_copy(namespace)
-        changed.status.conditions = found.changed(namespace.status.conditions)
+        changed.status.conditions = found.updated_conditions(namespace.status.conditions)
         if changed.status.conditions != namespace.status.conditions:
             await self.client.update_status(NAMESPACES, changed)
 

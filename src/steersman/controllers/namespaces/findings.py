@@ -28,7 +28,7 @@ _GOOD: Final = (
 """Conditions, with their reasons and messages when all is well."""
 
 
-class Left(Struct):
+class RemainingObjects(Struct):
     """Number of remaining objects of one resource, and of their finalizers by name."""
 
     number: int = 0
@@ -51,7 +51,7 @@ class Findings(Struct):
         self.contents.append(str(error))
         self.estimate = max(self.estimate, estimate)
 
-    def remain(self, resource: APIResource[Any], namespace: str, left: Left, estimate: int) -> None:
+    def remain(self, resource: APIResource[Any], namespace: str, left: RemainingObjects, estimate: int) -> None:
         self.remaining[f"{resource.plural}.{resource.group}"] = left.number
         self.finalizers += left.finalizers
         if not estimate and left.finalizers:
@@ -64,7 +64,7 @@ class Findings(Struct):
             self.failed(StatusError(500, "InternalError", text), 0)
         self.estimate = max(self.estimate, estimate)
 
-    def changed(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
+    def updated_conditions(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
         """Return the namespace's conditions, updated by the findings."""
         wrong = self._wrong()
         for type_, reason, message in _GOOD:

@@ -34,30 +34,30 @@ class CIDRSet:
         self._whole = whole
         self._size = size
         self._count = 1 << (size - whole.prefixlen)
-        self._taken = 0
+        self._allocated = 0
         self._next = 0
 
     def allocate(self) -> Network:
         """Allocate and return the next free block. Raises NoBlockLeft."""
-        free = ~self._taken & ((1 << self._count) - 1)
+        free = ~self._allocated & ((1 << self._count) - 1)
         after = free >> self._next << self._next or free
         if not after:
             raise NoBlockLeft(
                 "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range"
             )
         number = (after & -after).bit_length() - 1
-        self._taken |= 1 << number
+        self._allocated |= 1 << number
         self._next = (number + 1) % self._count
         shift = self._whole.max_prefixlen - self._size
         return type(self._whole)((int(self._whole.network_address) + (number << shift), self._size))
 
     def occupy(self, block: Network) -> None:
         """Allocate all blocks that overlap `block`, free or not. Raises OutOfRange."""
-        self._taken |= self._mask(block)
+        self._allocated |= self._mask(block)
 
     def release(self, block: Network) -> None:
         """Free all blocks that overlap `block`. Raises OutOfRange."""
-        self._taken &= ~self._mask(block)
+        self._allocated &= ~self._mask(block)
 
     def overlaps(self, block: Network) -> bool:
         """Return True if the range overlaps a block."""

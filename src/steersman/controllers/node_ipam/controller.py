@@ -40,7 +40,7 @@ class NodeIPAMController(Controller[str]):
                 if each.overlaps(service_range):
                     each.occupy(service_range)
         self._nodes = self.informers.for_resource(NODES)
-        self._given: dict[str, Sequence[Network]] = {}
+        self._assigned: dict[str, Sequence[Network]] = {}
         """Blocks that were assigned but are not in the informer's Node yet, by the node's uid."""
 
     @classmethod
@@ -56,10 +56,10 @@ class NodeIPAMController(Controller[str]):
     def _changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None:
             if new.spec.pod_cidrs:
-                self._given.pop(new.metadata.uid, None)
+                self._assigned.pop(new.metadata.uid, None)
             self.queue.add(new.metadata.name)
         elif old is not None:
-            self._release(self._given.pop(old.metadata.uid, ()) or _blocks(old))
+            self._release(self._assigned.pop(old.metadata.uid, ()) or _blocks(old))
 
     async def sync(self, key: str) -> None:
         node = self._nodes.get("", key)
@@ -67,8 +67,8 @@ class NodeIPAMController(Controller[str]):
             return
         if node.spec.pod_cidrs:
             self._occupy(node)
-        elif node.metadata.uid not in self._given:
-            await self._give(node)
+        elif node.metadata.uid not in self._assigned:
+            await self._assign(node)
 
     def _occupy(self, node: Node) -> None:
         """Mark the blocks of a node as allocated. Blocks outside of the ranges are ignored with a warning."""
@@ -88,32 +88,34 @@ class NodeIPAMController(Controller[str]):
             except OutOfRange as error:
                 logger.warning("%s", error)
 
-    async def _give(self, node: Node) -> None:
+    async def _assign(self, node: Node) -> None:
         blocks: list[Network] = []
         try:
             for each in self._sets:
                 blocks.append(each.allocate())
         except NoBlockLeft as error:
             self._release(blocks)
-            self._tell(node, "CIDRNotAvailable")
+            self._record_event(node, "CIDRNotAvailable")
             raise TryLater(f"failed to allocate cidr from cluster cidr at idx:{len(blocks)}: {error}") from None
         texts = [str(each) for each in blocks]
         change = {"spec": {"podCIDR": texts[0], "podCIDRs": texts}}
-        self._given[node.metadata.uid] = blocks
+        self._assigned[node.metadata.uid] = blocks
         for attempt in range(_ATTEMPTS):
             try:
                 await self.client.patch(NODES, node.metadata.name, "", change, media=STRATEGIC_MERGE_PATCH)
             except (StatusError, Unreachable) as error:
                 if attempt + 1 == _ATTEMPTS:
-                    left = self._given.pop(node.metadata.uid, ())  # empty if the node was deleted and its blocks freed
+                    left = self._assigned.pop(
+                        node.metadata.uid, ()
+                    )  # empty if the node was deleted and its blocks freed
                     if isinstance(error, StatusError):  # else the write may have succeeded: the blocks stay allocated
                         self._release(left)
-                    self._tell(node, "CIDRAssignmentFailed")
+                    self._record_event(node, "CIDRAssignmentFailed")
                     raise
             else:
                 return
 
-    def _tell(self, node: Node, status: str) -> None:
+    def _record_event(self, node: Node, status: str) -> None:
         name = node.metadata.name
         about = ObjectReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
         self.recorder.event(about, "Normal", status, f"Node {name} status is now: {status}")

@@ -18,9 +18,9 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 Scopes = Sequence[ScopedResourceSelectorRequirement]
 
 ZERO: Final = Quantity(0)
-_MOST_ALIKE: Final = 1000
+_MAX_SHARED: Final = 1000
 """Most distinct amounts that are shared between objects with equal usage."""
-_MOST_SCOPES: Final = 16
+_MAX_SUMS: Final = 16
 """Most sums of a namespace, each for other scopes; the oldest is evicted."""
 _NONE: Final[Amounts] = {}
 
@@ -33,8 +33,8 @@ class Sum(Generic[O]):
         self._scopes = scopes
         self._total: Amounts = {}
         self._counted: dict[str, Amounts] = {}
-        self._alike: dict[tuple[object, ...], Amounts] = {}
-        self._going: dict[str, O] = {}
+        self._shared: dict[tuple[object, ...], Amounts] = {}
+        self._terminating: dict[str, O] = {}
         self._changed: dict[str, O | None] = {each.metadata.name: each for each in objects}
 
     def change(self, name: str, obj: O | None) -> None:
@@ -48,7 +48,7 @@ class Sum(Generic[O]):
             self._count(*self._changed.popitem())
             await time_slice.pause_if_over()
         total = {name: self._total.get(name, ZERO) for name in names}
-        for obj in self._going.values():
+        for obj in self._terminating.values():
             for name, amount in self._usage(obj).items():
                 if name in total:
                     total[name] += amount
@@ -57,15 +57,15 @@ class Sum(Generic[O]):
     def _count(self, name: str, obj: O | None) -> None:
         for each, amount in self._counted.pop(name, _NONE).items():
             self._total[each] -= amount
-        self._going.pop(name, None)
+        self._terminating.pop(name, None)
         if obj is None:
             return
         if obj.metadata.deletion_timestamp is not None:
-            self._going[name] = obj  # the usage of a terminating object depends on the time
+            self._terminating[name] = obj  # the usage of a terminating object depends on the time
             return
         usage = self._usage(obj)
         if usage:
-            self._counted[name] = self._once(usage)
+            self._counted[name] = self._share(usage)
         for each, amount in usage.items():
             self._total[each] = self._total.get(each, ZERO) + amount
 
@@ -76,14 +76,14 @@ class Sum(Generic[O]):
             return _NONE
         return self._measure.usage(obj) if inside else _NONE
 
-    def _once(self, usage: Amounts) -> Amounts:
+    def _share(self, usage: Amounts) -> Amounts:
         """Return the shared copy of equal amounts, to save memory."""
         key = tuple((name, each.mantissa, each.exponent, each.format) for name, each in usage.items())
-        found = self._alike.get(key)
+        found = self._shared.get(key)
         if found is None:
             found = usage
-            if len(self._alike) < _MOST_ALIKE:
-                self._alike[key] = usage
+            if len(self._shared) < _MAX_SHARED:
+                self._shared[key] = usage
         return found
 
 
@@ -101,13 +101,13 @@ class Sums(Generic[O]):
         for each in self._sums.get(known.metadata.namespace, {}).values():
             each.change(known.metadata.name, new)
 
-    def of(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
+    def get(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
         """Return the sum of a namespace and scopes; `objects` returns the current objects of a namespace for a new sum."""
         key = tuple((each.scope_name, each.operator, *each.values) for each in scopes)
         sums = self._sums.setdefault(namespace, {})
         found = sums.get(key)
         if found is None:
-            if len(sums) >= _MOST_SCOPES:
+            if len(sums) >= _MAX_SUMS:
                 del sums[next(iter(sums))]
             found = sums[key] = Sum(self._measure, scopes, objects(namespace))
         return found

@@ -18,7 +18,7 @@ _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernet
 _NEAR: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
-class Wanted(Struct, frozen=True):
+class DesiredEndpoint(Struct, frozen=True):
     """Desired ports and endpoint of a pod; `endpoint` is None if the pod has no address of the family."""
 
     ports: Ports
@@ -42,7 +42,7 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> E
         node_name=node_name,
         zone=zone,
         hostname=hostname_in(pod, service) or None,
-        hints=_near(service, zone, node_name) if ready else None,
+        hints=_near_hints(service, zone, node_name) if ready else None,
     )
 
 
@@ -53,7 +53,7 @@ def uses_zone_shares(service: Service) -> bool:
     return given in ("Auto", "auto")
 
 
-def _near(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
+def _near_hints(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
     """Return hints for clients in the same zone or on the same node, None if the Service does not prefer near
     endpoints.
     """

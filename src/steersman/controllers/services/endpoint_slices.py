@@ -14,7 +14,7 @@ from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
 from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import families_of
-from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
+from steersman.controllers.services.endpoint import ZONE, DesiredEndpoint, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
     MANAGER,
     Changes,
@@ -25,7 +25,7 @@ from steersman.controllers.services.packing import (
 )
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import ports_of_pod
-from steersman.controllers.services.selecting import concerned, may_be_reached
+from steersman.controllers.services.selecting import affected_services, may_be_reached
 from steersman.controllers.services.topology import ZoneShares, is_node_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
@@ -48,7 +48,7 @@ class _State(PodsOfService):
         super().__init__(service)
         self._nodes = nodes
         self.packings: dict[str, Packing] = {}
-        self.homeless: dict[str, str] = {}
+        self.on_unknown_nodes: dict[str, str] = {}
         """Names of unknown nodes, by pod."""
         self.deleted: set[str] = set()
         """Uids of slices that the controller has deleted but the informer still has."""
@@ -61,29 +61,29 @@ class _State(PodsOfService):
             found = self.packings[family] = Packing(family)
         return found
 
-    def know(self, pod: Pod) -> None:
+    def put(self, pod: Pod) -> None:
         name = pod.metadata.name
-        self.homeless.pop(name, None)
+        self.on_unknown_nodes.pop(name, None)
         if not may_be_reached(pod, terminating=True):
-            self.forget(name)
+            self.remove(name)
             return
         service = self.service
         node = self._nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
         if node is None:
-            self.homeless[name] = pod.spec.node_name
+            self.on_unknown_nodes[name] = pod.spec.node_name
         skipped = node is None and not service.spec.publish_not_ready_addresses
         ports = ports_of_pod(service, pod)
         families = families_of(service)
         for family in {*families, *self.packings}:
             endpoint = None if skipped or family not in families else endpoint_of(pod, node, service, family)
-            self.packing(family).want(name, Wanted(ports, endpoint))
+            self.packing(family).set_desired(name, DesiredEndpoint(ports, endpoint))
 
-    def forget(self, name: str) -> None:
-        self.homeless.pop(name, None)
+    def remove(self, name: str) -> None:
+        self.on_unknown_nodes.pop(name, None)
         for each in self.packings.values():
-            each.want(name, None)
+            each.set_desired(name, None)
 
-    def heard_of(self, slice_: EndpointSlice) -> bool:
+    def slice_changed(self, slice_: EndpointSlice) -> bool:
         """Record a slice from the informer. Return True if another client has changed it."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
@@ -93,13 +93,13 @@ class _State(PodsOfService):
         ):
             return False
         if metadata.deletion_timestamp:
-            packing.gone(metadata.name)
+            packing.remove_slice(metadata.name)
         else:
-            packing.know(slice_)
+            packing.put_slice(slice_)
             return packing.is_dirty(metadata.name) or (packing.ignores_hints and not self.is_writing)
         return True
 
-    def heard_of_end(self, slice_: EndpointSlice) -> bool:
+    def slice_deleted(self, slice_: EndpointSlice) -> bool:
         """Record the deletion of a slice. Return True if the slice was still in use."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
@@ -107,7 +107,7 @@ class _State(PodsOfService):
         self.deleted.discard(metadata.uid)
         if known is None or known.metadata.uid != metadata.uid:
             return False
-        packing.gone(metadata.name)
+        packing.remove_slice(metadata.name)
         return True
 
 
@@ -133,10 +133,10 @@ class EndpointSliceController(PodsOfServicesController[_State]):
     def new_state(self, service: Service) -> _State:
         state = _State(service, self._nodes)
         for each in self._slices.indexed(MANAGER, f"{service.metadata.namespace}/{service.metadata.name}"):
-            state.heard_of(each)
+            state.slice_changed(each)
         return state
 
-    async def gone(self, key: Key) -> None:
+    async def service_deleted(self, key: Key) -> None:
         """Drop the state of a deleted Service. The garbage collector deletes its slices."""
         for family in ("IPv4", "IPv6"):
             self._zones.forget(key, family)
@@ -154,24 +154,24 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         """Note that the pods of a node are in another zone. They are processed with the next change of their Services."""
         for pod in self.pods.indexed(BY_NODE, node):
             name = pod.metadata.name
-            for key in concerned(self.services, None, pod):
+            for key in affected_services(self.services, None, pod):
                 state = self.states.get(key)
                 if state is not None:
                     state.changed[name] = None
-                    if name in state.homeless:
+                    if name in state.on_unknown_nodes:
                         self.queue.add(key)
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         before, after = (next(iter(_services_of(each)), "") if each is not None else "" for each in (old, new))
         if old is not None and before and before != after:
-            self._heard(before, old, ended=True)
+            self._slice_reported(before, old, ended=True)
         if new is not None and after:
-            self._heard(after, new, ended=False)
+            self._slice_reported(after, new, ended=False)
 
-    def _heard(self, service: str, slice_: EndpointSlice, *, ended: bool) -> None:
+    def _slice_reported(self, service: str, slice_: EndpointSlice, *, ended: bool) -> None:
         namespace, _, name = service.partition("/")
         state = self.states.get((namespace, name))
-        if state is None or (state.heard_of_end(slice_) if ended else state.heard_of(slice_)):
+        if state is None or (state.slice_deleted(slice_) if ended else state.slice_changed(slice_)):
             self.queue.add_after((namespace, name), _FOREIGN_WAIT)
 
     async def sync(self, key: Key) -> None:
@@ -189,7 +189,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         return self._zones
 
     async def write(self, key: Key, state: _State) -> None:
-        time = state.trigger_times.take(state.service)
+        time = state.trigger_times.take_earliest(state.service)
         error: StatusError | TryLater | None = None
         state.is_writing = True
         try:
@@ -199,12 +199,12 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         finally:
             state.is_writing = False
         if error is None and not state.service.spec.publish_not_ready_addresses:
-            error = _homeless(state)
+            error = _unknown_nodes_error(state)
         if error is not None:
             about = reference(SERVICES, state.service)
             text = f"Error updating Endpoint Slices for Service {key[0]}/{key[1]}: {error}"
             self.recorder.event(about, "Warning", "FailedToUpdateEndpointSlices", text)
-            state.changed.update(dict.fromkeys(state.homeless))
+            state.changed.update(dict.fromkeys(state.on_unknown_nodes))
             raise error
 
     async def _write_all(self, key: Key, state: _State, time: str) -> None:
@@ -227,7 +227,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         if shares_zones:
             written = {each.metadata.name for each in (*changes.update, *changes.delete)}
             unchanged = [each for name, each in packing.slices.items() if name not in written]
-            told = list(self._known_zones().give(key, packing.family, changes, unchanged))
+            told = list(self._known_zones().set_hints(key, packing.family, changes, unchanged))
         elif self._zones.forget(key, packing.family):
             text = f"Topology Aware Hints has been disabled, addressType: {packing.family}"
             self.recorder.event(reference(SERVICES, service), "Warning", "TopologyAwareHintsDisabled", text)
@@ -241,7 +241,9 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         if not state.service.metadata.deletion_timestamp:
             for each in changes.create:
                 try:
-                    packing.know(_kept(await self.client.create(ENDPOINT_SLICES, prepared(each, time))))
+                    packing.put_slice(
+                        _without_managed_fields(await self.client.create(ENDPOINT_SLICES, prepared(each, time)))
+                    )
                 except StatusError as error:
                     if is_namespace_terminating(error):
                         return
@@ -249,10 +251,12 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         for each in changes.update:
             name = each.metadata.name
             try:
-                packing.know(_kept(await self.client.update(ENDPOINT_SLICES, prepared(each, time))))
+                packing.put_slice(
+                    _without_managed_fields(await self.client.update(ENDPOINT_SLICES, prepared(each, time)))
+                )
             except StatusError as error:
                 if is_not_found(error):
-                    packing.gone(name)
+                    packing.remove_slice(name)
                 raise TryLater(f"failed to update {name} EndpointSlice for Service {service}: {error}") from error
         for each in changes.delete:
             await self._delete(state, packing, each)
@@ -266,22 +270,22 @@ class EndpointSliceController(PodsOfServicesController[_State]):
                 service = f"{namespace}/{state.service.metadata.name}"
                 raise TryLater(f"failed to delete {name} EndpointSlice for Service {service}: {error}") from error
         state.deleted.add(slice_.metadata.uid)
-        packing.gone(name)
+        packing.remove_slice(name)
 
 
-def _homeless(state: _State) -> TryLater | None:
+def _unknown_nodes_error(state: _State) -> TryLater | None:
     """Return an error about the pods on unknown nodes, None if there are none."""
-    if not state.homeless:
+    if not state.on_unknown_nodes:
         return None
     metadata = state.service.metadata
     texts = [
         f"skipping Pod {pod} for Service {metadata.namespace}/{metadata.name}: Node {node} Not Found"
-        for pod, node in list(state.homeless.items())[:10]
+        for pod, node in list(state.on_unknown_nodes.items())[:10]
     ]
     return TryLater(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
-def _kept(slice_: EndpointSlice) -> EndpointSlice:
+def _without_managed_fields(slice_: EndpointSlice) -> EndpointSlice:
     """Return a slice without managedFields, as informers have it."""
     slice_.metadata.managed_fields = []
     return slice_

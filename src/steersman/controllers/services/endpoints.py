@@ -19,7 +19,7 @@ from steersman.controllers.services.addresses import first_family, has_cluster_i
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import Ports, ports_of_pod
 from steersman.controllers.services.selecting import hostname_in, may_be_reached
-from steersman.controllers.services.subsets import AddressKey, Group, in_order, key_of_address, repacked, truncated
+from steersman.controllers.services.subsets import AddressKey, Group, in_order, key_of_address, repack, truncated
 from steersman.controllers.services.trigger_times import with_trigger_time
 from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
@@ -50,8 +50,8 @@ class _State(PodsOfService):
         self._places: dict[str, tuple[Ports, AddressKey, bool]] = {}
         """Ports, address key, and True for a ready address, by pod."""
 
-    def know(self, pod: Pod) -> None:
-        self.forget(pod.metadata.name)
+    def put(self, pod: Pod) -> None:
+        self.remove(pod.metadata.name)
         service = self.service
         if not may_be_reached(pod, terminating=service.spec.publish_not_ready_addresses):
             return
@@ -66,7 +66,7 @@ class _State(PodsOfService):
         self._addresses[key] = address
         self._places[pod.metadata.name] = ports, key, ready
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         place = self._places.pop(name, None)
         if place is None:
             return
@@ -81,7 +81,7 @@ class _State(PodsOfService):
     def desired(self, current: Endpoints, time: str) -> Endpoints:
         """Return the desired Endpoints."""
         groups = [Group(ports, listed.ready, listed.not_ready) for ports, listed in self._listed.items()]
-        subsets, is_truncated = truncated(in_order(repacked(groups)))
+        subsets, is_truncated = truncated(in_order(repack(groups)))
         annotations = with_trigger_time(current.metadata.annotations, time)
         annotations.pop(OVER_CAPACITY, None)
         if is_truncated:
@@ -122,19 +122,19 @@ class EndpointsController(PodsOfServicesController[_State]):
                 self.queue.add(key_of(each))
         await super().run()
 
-    async def gone(self, key: Key) -> None:
+    async def service_deleted(self, key: Key) -> None:
         namespace, name = key
         with ignoring(is_not_found):
             await self.client.delete(ENDPOINTS, name, namespace)
 
     async def write(self, key: Key, state: _State) -> None:
-        time = state.trigger_times.take(state.service)
+        time = state.trigger_times.take_earliest(state.service)
         current = self._current(key, state)
         is_new = current is None
         if current is None:
             current = Endpoints(metadata=ObjectMeta(name=key[1], namespace=key[0]))
         desired = state.desired(current, time)
-        if not is_new and _are_alike(current, desired):
+        if not is_new and _is_up_to_date(current, desired):
             return
         try:
             if is_new:
@@ -144,7 +144,7 @@ class EndpointsController(PodsOfServicesController[_State]):
         except StatusError as error:
             if is_new and is_namespace_terminating(error):
                 return
-            self._tell_of_failure(key, desired, error, is_new=is_new)
+            self._record_failure(key, desired, error, is_new=is_new)
             raise
         written.metadata.managed_fields = []
         state.written = written
@@ -159,7 +159,7 @@ class EndpointsController(PodsOfServicesController[_State]):
             return told
         return written
 
-    def _tell_of_failure(self, key: Key, endpoints: Endpoints, error: StatusError, *, is_new: bool) -> None:
+    def _record_failure(self, key: Key, endpoints: Endpoints, error: StatusError, *, is_new: bool) -> None:
         namespace, name = key
         if is_new:
             reason, text = (
@@ -185,7 +185,7 @@ def _address(service: Service, pod: Pod) -> EndpointAddress | None:
     )
 
 
-def _are_alike(current: Endpoints, desired: Endpoints) -> bool:
+def _is_up_to_date(current: Endpoints, desired: Endpoints) -> bool:
     """Return True if nothing has to be written. As upstream, the label of headless Services alone is ignored."""
     labels, wanted = (
         {key: value for key, value in each.metadata.labels.items() if key != HEADLESS} for each in (current, desired)

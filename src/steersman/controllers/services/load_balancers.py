@@ -24,7 +24,7 @@ from steersman.work.work_queue import TryLater
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
 EXCLUDED: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
-_LEAVES_SOON: Final = "ToBeDeletedByClusterAutoscaler"
+_TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 RANGES: Final[dict[str, IPv4Network | IPv6Network]] = {
     IPV4: IPv4Network("198.18.0.0/15"),
     IPV6: IPv6Network("2001:2::/48"),
@@ -49,27 +49,27 @@ class Addresses:
     def __init__(self, network: IPv4Network | IPv6Network) -> None:
         self._network = network
         self._free = NumberAllocator(first=1)
-        self._of: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
-    def take(self, owner: str) -> str:
+    def allocate(self, owner: str) -> str:
         """Return the address of an owner; allocate one if it has none. Raises NoAddresses."""
-        number = self._of.get(owner)
+        number = self._numbers.get(owner)
         if number is None:
             number = self._free.lowest()
             if number >= self._network.num_addresses - 1:
                 raise NoAddresses
-            self._of[owner] = self._free.take(number)
+            self._numbers[owner] = self._free.take(number)
         return str(self._network[number])
 
-    def keep(self, owner: str, address: str) -> None:
+    def occupy(self, owner: str, address: str) -> None:
         """Allocate an address that an owner has had before. Do nothing if it is outside of the range or not free."""
         number = self._number(address)
-        if number is not None and number in self._free and owner not in self._of:
-            self._of[owner] = self._free.take(number)
+        if number is not None and number in self._free and owner not in self._numbers:
+            self._numbers[owner] = self._free.take(number)
 
     def release(self, owner: str) -> None:
         """Free the address of an owner."""
-        number = self._of.pop(owner, None)
+        number = self._numbers.pop(owner, None)
         if number is not None:
             self._free.release(number)
 
@@ -104,7 +104,7 @@ class LoadBalancerController(Controller[Key]):
         if old is None and new is not None:
             for each in new.status.load_balancer.ingress:
                 for family in self._addresses.values():
-                    family.keep(new.metadata.uid, each.ip)
+                    family.occupy(new.metadata.uid, each.ip)
         if new is None or old is None:
             one = new_or_old(old, new)
             if new is None or wants_load_balancer(new) or needs_cleanup(new):
@@ -151,7 +151,7 @@ class LoadBalancerController(Controller[Key]):
             raise TryLater("failed to ensure load balancer: no address is free") from None
         self._balanced[key] = service.metadata.uid
         self.recorder.event(about, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
-        await self._say(service, ingress)
+        await self._write_status(service, ingress)
 
     async def _clean_up(self, key: Key, service: Service) -> None:
         about = reference(SERVICES, service)
@@ -162,7 +162,7 @@ class LoadBalancerController(Controller[Key]):
             change = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
             await self._patch(service, change, "remove load balancer cleanup finalizer")
         self.recorder.event(about, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
-        await self._say(service, [])
+        await self._write_status(service, [])
 
     def _ingress(self, service: Service) -> list[LoadBalancerIngress]:
         """Return the ingress points of a Service: the requested address, or an address of each of its families.
@@ -174,7 +174,7 @@ class LoadBalancerController(Controller[Key]):
             self._release(uid)
             return [LoadBalancerIngress(ip=asked, ip_mode="VIP")]
         families = families_of(service)
-        return [LoadBalancerIngress(ip=self._addresses[each].take(uid), ip_mode="VIP") for each in families]
+        return [LoadBalancerIngress(ip=self._addresses[each].allocate(uid), ip_mode="VIP") for each in families]
 
     def _release(self, uid: str) -> None:
         for each in self._addresses.values():
@@ -198,7 +198,7 @@ class LoadBalancerController(Controller[Key]):
                 text = "There are no available nodes for LoadBalancer"
                 self.recorder.event(about, "Warning", "UnAvailableLoadBalancer", text)
 
-    async def _say(self, service: Service, ingress: list[LoadBalancerIngress]) -> None:
+    async def _write_status(self, service: Service, ingress: list[LoadBalancerIngress]) -> None:
         if service.status.load_balancer.ingress == ingress:
             return
         change = {"status": {"loadBalancer": {"ingress": to_plain(ingress)} if ingress else None}}
@@ -236,7 +236,7 @@ def is_host(node: Node) -> bool:
     return (
         node.metadata.deletion_timestamp is None
         and (excluded is None or excluded in _FALSE)
-        and all(each.key != _LEAVES_SOON for each in node.spec.taints)
+        and all(each.key != _TO_BE_DELETED for each in node.spec.taints)
     )
 
 

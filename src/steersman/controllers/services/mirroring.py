@@ -24,7 +24,7 @@ from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
 from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME, services_of_slice
 from steersman.controllers.services.ports import Ports, in_order, ports_of_slice
-from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repacked
+from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repack
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.own_writes import OwnWrites
@@ -37,7 +37,7 @@ _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _NOT_MIRRORED: Final = (ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration")
 _LONGEST_PREFIX: Final = 253
 
-_Place = tuple[str, Ports]
+_SliceKey = tuple[str, Ports]
 """Family and ports of one EndpointSlice."""
 
 
@@ -47,7 +47,7 @@ _services_of: Final = partial(services_of_slice, MANAGER)
 class Mirrored(Struct):
     """Endpoints by family and ports, from an Endpoints object, and counts of skipped addresses."""
 
-    endpoints: dict[_Place, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)
+    endpoints: dict[_SliceKey, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)
     invalid: int = 0
     skipped: int = 0
     """Number of skipped addresses, both invalid ones and those beyond MOST of a subset."""
@@ -87,9 +87,9 @@ class EndpointSliceMirroringController(Controller[Key]):
         self._endpoints = self.informers.for_resource(ENDPOINTS)
         self._slices = self.informers.for_resource(ENDPOINT_SLICES)
         self._services = self.informers.for_resource(SERVICES)
-        self._own: OwnWrites[Key] = OwnWrites()
+        self._own_writes: OwnWrites[Key] = OwnWrites()
         """Written slices by namespace and name."""
-        self._unseen: dict[Key, set[str]] = {}
+        self._not_in_informer: dict[Key, set[str]] = {}
         """Names of created slices that the informer does not have yet, by the key of their Endpoints."""
         self._slices.add_index(MANAGER, _services_of)
         self._endpoints.on_change(self._endpoints_changed)
@@ -105,9 +105,9 @@ class EndpointSliceMirroringController(Controller[Key]):
         for each in services:
             namespace, _, name = each.partition("/")
             if new is None and old is not None:
-                self._own.forget(key_of(old))
+                self._own_writes.forget(key_of(old))
             elif new is not None:
-                self._unseen.get((namespace, name), set()).discard(new.metadata.name)
+                self._not_in_informer.get((namespace, name), set()).discard(new.metadata.name)
             self.queue.add((namespace, name))
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
@@ -119,21 +119,21 @@ class EndpointSliceMirroringController(Controller[Key]):
         endpoints, service = self._endpoints.get(*key), self._services.get(*key)
         slices = self._slices.indexed(MANAGER, f"{key[0]}/{key[1]}")
         if endpoints is None or not is_mirrored(endpoints) or service is None or service.spec.selector:
-            self._unseen.pop(key, None)
+            self._not_in_informer.pop(key, None)
             for each in slices:
                 await self._delete(each)
             return
-        if self._unseen.get(key) or any(self._own.is_stale(key_of(each), each) for each in slices):
+        if self._not_in_informer.get(key) or any(self._own_writes.is_stale(key_of(each), each) for each in slices):
             return  # the change of a newer slice queues the key again
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
         groups = [await group_of_subset(each, addresses) for each in endpoints.subsets]
-        async for subset in time_sliced(repacked(groups)):
+        async for subset in time_sliced(repack(groups)):
             await mirrored.add(subset, addresses)
-        self._tell(endpoints, mirrored)
+        self._record_events(endpoints, mirrored)
         await self._write(key, endpoints, mirrored, slices)
 
-    def _tell(self, endpoints: Endpoints, mirrored: Mirrored) -> None:
+    def _record_events(self, endpoints: Endpoints, mirrored: Mirrored) -> None:
         about = reference(ENDPOINTS, endpoints)
         if mirrored.invalid:
             text = f"Skipped {mirrored.invalid} invalid IP addresses when mirroring to EndpointSlices"
@@ -149,7 +149,7 @@ class EndpointSliceMirroringController(Controller[Key]):
         """Write the slices: reuse surplus slices for missing ones, create the other missing ones, delete the other
         surplus ones.
         """
-        there: dict[_Place, list[EndpointSlice]] = {}
+        there: dict[_SliceKey, list[EndpointSlice]] = {}
         for each in slices:
             there.setdefault((each.address_type, ports_of_slice(each.ports)), []).append(each)
         create: list[EndpointSlice] = []
@@ -161,7 +161,7 @@ class EndpointSliceMirroringController(Controller[Key]):
             there[place] = mirrors[1:]
             if not mirrors:
                 create.append(_new_slice(endpoints, place, wanted.values()))
-            elif not _is_as(mirrors[0], endpoints, wanted):
+            elif not _is_mirror_of(mirrors[0], endpoints, wanted):
                 update.append(_new_slice(endpoints, place, wanted.values(), mirrors[0].metadata.name))
         delete = [each for slices in there.values() for each in slices]
         for new in list(create):
@@ -186,16 +186,16 @@ class EndpointSliceMirroringController(Controller[Key]):
                 if is_namespace_terminating(error):
                     return
                 raise TryLater(f"failed to create EndpointSlice for Endpoints {name}: {error}") from error
-            self._own.record(key_of(written), written)
+            self._own_writes.record(key_of(written), written)
             if self._slices.get(*key_of(written)) is None:
-                self._unseen.setdefault(key, set()).add(written.metadata.name)
+                self._not_in_informer.setdefault(key, set()).add(written.metadata.name)
         for each in update:
             try:
                 written = await self.client.update(ENDPOINT_SLICES, each)
             except StatusError as error:
                 failed = f"failed to update {each.metadata.name} EndpointSlice for Endpoints {name}"
                 raise TryLater(f"{failed}: {error}") from error
-            self._own.record(key_of(written), written)
+            self._own_writes.record(key_of(written), written)
 
     async def _delete(self, slice_: EndpointSlice) -> None:
         namespace, name = key_of(slice_)
@@ -235,7 +235,7 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
     return {key: value for key, value in endpoints.metadata.annotations.items() if key not in _NOT_MIRRORED}
 
 
-def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
+def _new_slice(endpoints: Endpoints, place: _SliceKey, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
     family, ports = place
@@ -254,7 +254,7 @@ def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], 
     )
 
 
-def _is_as(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
+def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
     """Return True if a slice mirrors the Endpoints already."""
     metadata = slice_.metadata
     labels = {key: value for key, value in metadata.labels.items() if key not in (SERVICE_NAME, MANAGED_BY)}

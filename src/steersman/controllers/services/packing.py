@@ -18,7 +18,7 @@ from steersman.api.discovery.v1 import Endpoint, EndpointSlice
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.resources import SERVICES
 from steersman.controllers.services.addresses import has_cluster_ip
-from steersman.controllers.services.endpoint import Wanted
+from steersman.controllers.services.endpoint import DesiredEndpoint
 from steersman.controllers.services.ports import Ports, ports_of_slice
 from steersman.controllers.services.trigger_times import with_trigger_time
 from steersman.controllers.workloads.controller_ref import new_controller_ref
@@ -47,12 +47,12 @@ class Packing:
         self.family: Final = family
         self.slices: dict[str, EndpointSlice] = {}
         self._ports: dict[str, Ports] = {}
-        self._wanted: dict[str, Wanted] = {}
-        self._place: dict[str, str] = {}
+        self._desired: dict[str, DesiredEndpoint] = {}
+        self._slice_by_pod: dict[str, str] = {}
         """Name of the slice that has a pod, by pod."""
         self._missing: dict[str, None] = {}
         """Pods that should be in a slice but are in none."""
-        self._offered: Counter[Ports] = Counter()
+        self._port_counts: Counter[Ports] = Counter()
         self._dirty: set[str] = set()
         """Names of slices whose endpoints differ from the desired ones."""
         self.ignores_hints = False
@@ -67,30 +67,30 @@ class Packing:
         """Return True if a slice differs from its desired state."""
         return name in self._dirty
 
-    def want(self, pod: str, wanted: Wanted | None) -> None:
+    def set_desired(self, pod: str, wanted: DesiredEndpoint | None) -> None:
         """Set the desired endpoint of a pod; None removes the pod."""
-        old = self._wanted.get(pod)
+        old = self._desired.get(pod)
         if old == wanted:
             return
         if old is not None:
-            self._offered[old.ports] -= 1
-            if not self._offered[old.ports]:
-                del self._offered[old.ports]
-            del self._wanted[pod]
+            self._port_counts[old.ports] -= 1
+            if not self._port_counts[old.ports]:
+                del self._port_counts[old.ports]
+            del self._desired[pod]
         if wanted is not None:
-            self._offered[wanted.ports] += 1
-            self._wanted[pod] = wanted
+            self._port_counts[wanted.ports] += 1
+            self._desired[pod] = wanted
         self._missing.pop(pod, None)
-        place = self._place.get(pod)
+        place = self._slice_by_pod.get(pod)
         if place is not None:
             self._dirty.add(place)
             if wanted is None or wanted.endpoint is None or wanted.ports != self._ports[place]:
-                del self._place[pod]
+                del self._slice_by_pod[pod]
                 place = None
         if place is None and wanted is not None and wanted.endpoint is not None:
             self._missing[pod] = None
 
-    def know(self, slice_: EndpointSlice) -> None:
+    def put_slice(self, slice_: EndpointSlice) -> None:
         """Record a slice as it is on the server now."""
         name = slice_.metadata.name
         before = self.slices.get(name)
@@ -100,37 +100,37 @@ class Packing:
         there: set[str] = set()
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._wanted.get(pod)
+            wanted = self._desired.get(pod)
             if (
                 pod in there
                 or wanted is None
                 or wanted.endpoint is None
                 or wanted.ports != ports
-                or self._place.get(pod, name) != name
+                or self._slice_by_pod.get(pod, name) != name
             ):
                 self._dirty.add(name)  # an endpoint of another Service's pod, or of a pod that is in another slice
                 continue
             there.add(pod)
-            self._place[pod] = name
+            self._slice_by_pod[pod] = name
             self._missing.pop(pod, None)
-            if not self._same(wanted.endpoint, endpoint):
+            if not self._is_equal(wanted.endpoint, endpoint):
                 self._dirty.add(name)
-        self._left(before, name, there)
+        self._mark_missing(before, name, there)
 
-    def gone(self, name: str) -> None:
+    def remove_slice(self, name: str) -> None:
         """Remove a deleted slice."""
         before = self.slices.pop(name, None)
         self._ports.pop(name, None)
         self._dirty.discard(name)
-        self._left(before, name, set())
+        self._mark_missing(before, name, set())
 
-    def _left(self, before: EndpointSlice | None, name: str, there: set[str]) -> None:
+    def _mark_missing(self, before: EndpointSlice | None, name: str, there: set[str]) -> None:
         """Mark the pods that were in a slice before and are not in `there` as missing."""
         for endpoint in (before.endpoints if before is not None else None) or ():
             pod = pod_of(endpoint)
-            if pod not in there and self._place.get(pod) == name:
-                del self._place[pod]
-                wanted = self._wanted.get(pod)
+            if pod not in there and self._slice_by_pod.get(pod) == name:
+                del self._slice_by_pod[pod]
+                wanted = self._desired.get(pod)
                 if wanted is not None and wanted.endpoint is not None:
                     self._missing[pod] = None
                     if name in self.slices:
@@ -145,7 +145,7 @@ class Packing:
         unchanged: dict[Ports, list[EndpointSlice]] = {}
         for name, slice_ in self.slices.items():
             ports = self._ports[name]
-            if not is_owned(slice_, service) or ports not in self._offered:
+            if not is_owned(slice_, service) or ports not in self._port_counts:
                 changes.delete.append(slice_)
                 continue
             endpoints = self._kept(name, slice_) if name in self._dirty else None
@@ -159,7 +159,7 @@ class Packing:
                 unchanged.setdefault(ports, []).append(slice_)
         missing: dict[Ports, list[Endpoint]] = {}
         for pod in self._missing:
-            wanted = self._wanted[pod]
+            wanted = self._desired[pod]
             assert wanted.endpoint is not None
             missing.setdefault(wanted.ports, []).append(wanted.endpoint)
         for ports, endpoints in missing.items():
@@ -167,7 +167,7 @@ class Packing:
                 service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []), changes
             )
         changes.update = [each for slices in updated.values() for each in slices]
-        self._see_to_placeholder(service, changes)
+        self._keep_placeholder(service, changes)
         return changes
 
     def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
@@ -177,16 +177,16 @@ class Packing:
         changed = False
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._wanted.get(pod)
+            wanted = self._desired.get(pod)
             if pod in self._missing and wanted is not None and wanted.ports == self._ports[name]:
-                self._place[pod] = name  # the slice was recorded before the pod
+                self._slice_by_pod[pod] = name  # the slice was recorded before the pod
                 del self._missing[pod]
-            if self._place.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
+            if self._slice_by_pod.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
                 changed = True
                 continue
             seen.add(pod)
             kept.append(wanted.endpoint)
-            changed = changed or not self._same(wanted.endpoint, endpoint)
+            changed = changed or not self._is_equal(wanted.endpoint, endpoint)
         return kept if changed else None
 
     def _place_missing(
@@ -205,7 +205,7 @@ class Packing:
         for slice_ in sorted(updated, key=_length, reverse=True):
             _fill(slice_, rest)
         while rest:
-            room = _closest(unchanged, len(rest)) if len(rest) < MOST else None
+            room = _fullest_with_room(unchanged, len(rest)) if len(rest) < MOST else None
             if room is None:
                 slice_ = new_slice(service, self.family, ports)
                 changes.create.append(slice_)
@@ -214,7 +214,7 @@ class Packing:
                 updated.append(slice_)
             _fill(slice_, rest)
 
-    def _see_to_placeholder(self, service: Service, changes: Changes) -> None:
+    def _keep_placeholder(self, service: Service, changes: Changes) -> None:
         """Keep an empty slice for a Service without endpoints."""
         if len(self.slices) != len(changes.delete) or changes.create:
             return
@@ -227,7 +227,7 @@ class Packing:
                 return
         changes.create.append(placeholder)
 
-    def _same(self, one: Endpoint, other: Endpoint) -> bool:
+    def _is_equal(self, one: Endpoint, other: Endpoint) -> bool:
         if one == other:
             return True
         return self.ignores_hints and one == msgspec.structs.replace(other, hints=one.hints)
@@ -324,7 +324,7 @@ def _fill(slice_: EndpointSlice, rest: list[Endpoint]) -> None:
         endpoints.append(rest.pop())
 
 
-def _closest(slices: Iterable[EndpointSlice], count: int) -> EndpointSlice | None:
+def _fullest_with_room(slices: Iterable[EndpointSlice], count: int) -> EndpointSlice | None:
     """Return the fullest slice that has room for `count` more endpoints, None if no slice has."""
     fitting = [each for each in slices if _length(each) + count <= MOST]
     return max(fitting, key=_length, default=None)

@@ -9,16 +9,16 @@ from steersman.api.core.v1 import Pod, Service
 from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, ControllerDependencies
-from steersman.controllers.services.selecting import add_selector_index, concerned, selects
+from steersman.controllers.services.selecting import add_selector_index, affected_services, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
 from steersman.work.yielding import TimeSlice
 
-_WAIT_FOR_EACH: Final = 200e-6
+_DELAY_PER_POD: Final = 200e-6
 """Seconds for each pod of a Service that a reconciliation is delayed after a change of a pod.
 
 So a Service with many pods is not written for each single change.
 """
-_MOST_WAIT: Final = 0.5
+_MAX_DELAY: Final = 0.5
 
 
 class PodsOfService(ABC):
@@ -33,11 +33,11 @@ class PodsOfService(ABC):
         """Names of pods to process, in the order of their changes."""
 
     @abstractmethod
-    def know(self, pod: Pod) -> None:
+    def put(self, pod: Pod) -> None:
         """Add or update a selected pod."""
 
     @abstractmethod
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove a pod that is no longer selected."""
 
 
@@ -61,7 +61,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
         """Return the initial state of a Service."""
 
     @abstractmethod
-    async def gone(self, key: Key) -> None:
+    async def service_deleted(self, key: Key) -> None:
         """Clean up after a deleted Service."""
 
     @abstractmethod
@@ -73,44 +73,44 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         one = new_or_old(old, new)
-        for key in concerned(self.services, old, new):
-            self.look_again(key, one.metadata.name)
+        for key in affected_services(self.services, old, new):
+            self.enqueue_pod(key, one.metadata.name)
 
-    def look_again(self, key: Key, pod: str) -> None:
+    def enqueue_pod(self, key: Key, pod: str) -> None:
         """Queue a pod of a Service with a short delay, as more of its pods may change."""
         state = self.states.get(key)
         if state is not None:
             state.changed[pod] = None
-        self.queue.add_after(key, 0 if state is None else min(len(state.members) * _WAIT_FOR_EACH, _MOST_WAIT))
+        self.queue.add_after(key, 0 if state is None else min(len(state.members) * _DELAY_PER_POD, _MAX_DELAY))
 
     async def sync(self, key: Key) -> None:
         service = self.services.get(*key)
         state = self.states.get(key)
         if service is None:
             self.states.pop(key, None)
-            await self.gone(key)
+            await self.service_deleted(key)
             return
         if service.spec.type == "ExternalName" or not service.spec.selector:
             self.states.pop(key, None)  # existing objects stay, because other clients may own them
             return
         if state is None:
             state = self.states[key] = self.new_state(service)
-            self._look_at_all(state)
+            self._mark_all_changed(state)
         elif state.service is not service:
             before, state.service = state.service, service
             if _differs(before, service):
-                self._look_at_all(state)
-        await self._look(key, state)
+                self._mark_all_changed(state)
+        await self._process_changed(key, state)
         await self.write(key, state)
 
-    def _look_at_all(self, state: S) -> None:
+    def _mark_all_changed(self, state: S) -> None:
         service = state.service
         state.changed.update(dict.fromkeys(state.members))
         for pod in self.pods.list(service.metadata.namespace):
             if selects(service, pod.metadata.labels):
                 state.changed[pod.metadata.name] = None
 
-    async def _look(self, key: Key, state: S) -> None:
+    async def _process_changed(self, key: Key, state: S) -> None:
         """Process the changed pods. Pods that change meanwhile queue the key again."""
         service = state.service
         time_slice = TimeSlice()
@@ -120,12 +120,12 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
             pod = self.pods.get(key[0], name)
             if pod is not None and selects(service, pod.metadata.labels):
                 state.members.add(name)
-                state.trigger_times.changed(pod)
-                state.know(pod)
+                state.trigger_times.pod_changed(pod)
+                state.put(pod)
             else:
                 state.members.discard(name)
-                state.trigger_times.gone(name)
-                state.forget(name)
+                state.trigger_times.pod_removed(name)
+                state.remove(name)
             await time_slice.pause_if_over()
 
 

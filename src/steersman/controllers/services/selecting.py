@@ -37,7 +37,7 @@ def selects(service: Service, labels: Mapping[str, str]) -> bool:
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
-def concerned(services: Informer[Service], old: Pod | None, new: Pod | None) -> set[Key]:
+def affected_services(services: Informer[Service], old: Pod | None, new: Pod | None) -> set[Key]:
     """Return the Services that a change of a pod concerns."""
     if old is None or new is None:
         one = new_or_old(old, new)

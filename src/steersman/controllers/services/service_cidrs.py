@@ -42,7 +42,7 @@ class ServiceCIDRController(Controller[str]):
         super().__init__(dependencies)
         self._ranges = self.informers.for_resource(SERVICE_CIDRS)
         self._addresses = self.informers.for_resource(IP_ADDRESSES)
-        self._going: set[str] = set()
+        self._terminating: set[str] = set()
         """Names of ranges that are being deleted; a change of another range or of an address may release them."""
         self._ranges.on_change(self._range_changed)
         self._addresses.on_change(self._address_changed)
@@ -52,18 +52,18 @@ class ServiceCIDRController(Controller[str]):
         name = one.metadata.name
         self.queue.add(name)
         if new is not None and new.metadata.deletion_timestamp:
-            self._going.add(name)
+            self._terminating.add(name)
         else:
-            self._going.discard(name)
+            self._terminating.discard(name)
         if old is None:
-            self._look_at_those_that_go()
+            self._enqueue_terminating()
 
     def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
         if old is None or new is None:
-            self._look_at_those_that_go()
+            self._enqueue_terminating()
 
-    def _look_at_those_that_go(self) -> None:
-        for each in self._going:
+    def _enqueue_terminating(self) -> None:
+        for each in self._terminating:
             self.queue.add(each)
 
     async def sync(self, key: str) -> None:
@@ -71,22 +71,22 @@ class ServiceCIDRController(Controller[str]):
         if found is None:
             return
         if found.metadata.deletion_timestamp:
-            await self._end(found)
+            await self._finalize(found)
             return
         if FINALIZER not in found.metadata.finalizers:
             await self._patch(key, {"finalizers": [FINALIZER]})
         try:
-            await self._say(found, "True", "", "Kubernetes Service CIDR is ready")
+            await self._apply_condition(found, "True", "", "Kubernetes Service CIDR is ready")
         except StatusError:
             text = "The ServiceCIDR Status can not be set to Ready=True"
             self.recorder.event(reference(SERVICE_CIDRS, found), "Warning", "KubernetesServiceCIDRError", text)
             raise
 
-    async def _end(self, found: ServiceCIDR) -> None:
+    async def _finalize(self, found: ServiceCIDR) -> None:
         """Remove the finalizer of a deleted range that is not in use, after a grace period."""
         name = found.metadata.name
         if await self._is_used(found):
-            await self._say(found, "False", "Terminating", _IN_USE)
+            await self._apply_condition(found, "False", "Terminating", _IN_USE)
             return
         deleted = times.parse(found.metadata.deletion_timestamp or "").timestamp()
         wait = GRACE - (times.unix_now() - deleted)
@@ -117,7 +117,7 @@ class ServiceCIDRController(Controller[str]):
                 return True
         return False
 
-    async def _say(self, found: ServiceCIDR, status: str, reason: str, message: str) -> None:
+    async def _apply_condition(self, found: ServiceCIDR, status: str, reason: str, message: str) -> None:
         """Apply the condition Ready if it has changed."""
         for each in found.status.conditions:
             if each.type == "Ready" and (each.status, each.reason, each.message) == (status, reason, message):

@@ -78,7 +78,7 @@ def addresses_key(address: EndpointAddress, addresses: dict[AddressKey, Endpoint
     return key
 
 
-def repacked(groups: Sequence[Group]) -> Iterator[Subset]:
+def repack(groups: Sequence[Group]) -> Iterator[Subset]:
     """Yield the canonical subsets of groups: ports with the same addresses are joined.
 
     An address that is not ready in one group is not ready in the result. The cost of each step is the number of

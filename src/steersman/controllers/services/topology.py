@@ -27,7 +27,7 @@ _EXCLUDED: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 _MILLI: Final = 10**6
 
 
-class Told(NamedTuple):
+class ServiceEvent(NamedTuple):
     """An event about a Service."""
 
     type: str
@@ -51,13 +51,13 @@ class ZoneShares(Struct):
     """The zones' shares of all CPUs, and the Services with hints by these shares."""
 
     shares: dict[str, float] = field(default_factory=dict)
-    _given: dict[Key, dict[str, Counter[str]]] = field(default_factory=dict)
+    _hints: dict[Key, dict[str, Counter[str]]] = field(default_factory=dict)
     """Number of endpoints of each zone, by Service and family."""
-    _told: set[Key] = field(default_factory=set)
+    _reported: set[Key] = field(default_factory=set)
 
     @property
     def has_services(self) -> bool:
-        return bool(self._given)
+        return bool(self._hints)
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:
         """Set the shares from the CPUs of ready nodes. If a node lacks its zone or CPUs, there are no shares."""
@@ -76,7 +76,7 @@ class ZoneShares(Struct):
 
     def overloaded(self) -> list[Key]:
         """Return the Services with too few endpoints for a zone."""
-        return [key for key, given in self._given.items() if any(map(self._is_overloaded, given.values()))]
+        return [key for key, given in self._hints.items() if any(map(self._is_overloaded, given.values()))]
 
     def _is_overloaded(self, given: Counter[str]) -> bool:
         if not given:
@@ -86,15 +86,17 @@ class ZoneShares(Struct):
 
     def forget(self, key: Key, family: str) -> bool:
         """Remove the hints of a Service. Return True if an event has reported that it has hints."""
-        given = self._given.get(key, {})
+        given = self._hints.get(key, {})
         given.pop(family, None)
         if not given:
-            self._given.pop(key, None)
-        told = key in self._told
-        self._told.discard(key)
+            self._hints.pop(key, None)
+        told = key in self._reported
+        self._reported.discard(key)
         return told
 
-    def give(self, key: Key, family: str, changes: Changes, unchanged: list[EndpointSlice]) -> Iterator[Told]:
+    def set_hints(
+        self, key: Key, family: str, changes: Changes, unchanged: list[EndpointSlice]
+    ) -> Iterator[ServiceEvent]:
         """Set hints in the slices to be written, and add unchanged slices with unsuitable hints to them. Yield events."""
         everything = [*changes.create, *changes.update, *unchanged]
         try:
@@ -103,13 +105,13 @@ class ZoneShares(Struct):
         except _NoHints as error:
             self.forget(key, family)
             remove_hints(changes, unchanged)
-            yield Told("Warning", "TopologyAwareHintsDisabled", f"{error}, addressType: {family}")
+            yield ServiceEvent("Warning", "TopologyAwareHintsDisabled", f"{error}, addressType: {family}")
             return
-        if key not in self._told:
+        if key not in self._reported:
             text = f"Topology Aware Hints has been enabled, addressType: {family}"
-            yield Told("Normal", "TopologyAwareHintsEnabled", text)
-        self._given.setdefault(key, {})[family] = given
-        self._told.add(key)
+            yield ServiceEvent("Normal", "TopologyAwareHintsEnabled", text)
+        self._hints.setdefault(key, {})[family] = given
+        self._reported.add(key)
 
     def _allowed(self, count: int) -> dict[str, _Share]:
         """Return the numbers of endpoints that the zones may have, of `count` in all. Raises _NoHints."""
@@ -152,7 +154,7 @@ def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[s
     """
     given: Counter[str] = Counter()
     for each in unchanged:
-        there = _given_in(each, given, allowed)
+        there = _hints_in(each, given, allowed)
         if there is None:
             changes.update.append(changed_slice(each, list(each.endpoints or ())))
         else:
@@ -201,7 +203,7 @@ def _exchange(allowed: Mapping[str, _Share], given: Counter[str]) -> tuple[Count
     return giving, receiving
 
 
-def _given_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
+def _hints_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
     """Return the number of hints of a slice by zone; None if the slice must be rewritten."""
     found: Counter[str] = Counter()
     for _, endpoint in _ready_in(slice_):

@@ -23,7 +23,7 @@ class TriggerTimes:
         self._earliest = ""
         self._is_known = False
 
-    def changed(self, pod: Pod) -> None:
+    def pod_changed(self, pod: Pod) -> None:
         """Note a change of one of the Service's pods."""
         condition = find_condition(pod.status.conditions, "Ready")
         time = "" if condition is None else condition.last_transition_time or ""
@@ -34,11 +34,11 @@ class TriggerTimes:
             self._note(time)
         self._pods[pod.metadata.name] = time
 
-    def gone(self, pod: str) -> None:
+    def pod_removed(self, pod: str) -> None:
         """Remove a pod that the Service no longer selects."""
         self._pods.pop(pod, None)
 
-    def take(self, service: Service) -> str:
+    def take_earliest(self, service: Service) -> str:
         """Return the earliest change since the last call; the first call returns the creation time of the Service."""
         created = service.metadata.creation_timestamp or ""
         if created > self._service:

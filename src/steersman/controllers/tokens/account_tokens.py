@@ -74,7 +74,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
 
     async def sync(self, key: AccountKey | SecretKey) -> None:
         if isinstance(key, AccountKey):
-            await self._see_to_account(key)
+            await self._delete_tokens_of(key)
             return
         secret = self._secrets.get(key.namespace, key.name)
         if secret is None or secret.metadata.uid != key.uid:
@@ -94,7 +94,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         found = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
         return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
-    async def _see_to_account(self, key: AccountKey) -> None:
+    async def _delete_tokens_of(self, key: AccountKey) -> None:
         """Delete the token secrets of a deleted account."""
         found = self._accounts.get(key.namespace, key.name)
         if found is not None and found.metadata.uid == key.uid:

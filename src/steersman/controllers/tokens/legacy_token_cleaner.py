@@ -52,12 +52,12 @@ class LegacyTokenCleaner(Controller[str]):
         if now >= await self._tracked_since() + self._period:
             mounted: dict[str, frozenset[str]] = {}
             for secret in self._secrets:
-                if self._is_unused(secret, now) and self._was_not_asked_for(secret):
+                if self._is_unused(secret, now) and self._is_auto_generated(secret):
                     namespace = secret.metadata.namespace
                     if namespace not in mounted:
                         mounted[namespace] = self._mounted(namespace)
                     if secret.metadata.name not in mounted[namespace]:
-                        await self._take_back(secret, now)
+                        await self._invalidate_or_delete(secret, now)
         self.queue.add_after(key, INTERVAL)
 
     async def _tracked_since(self) -> float:
@@ -75,7 +75,7 @@ class LegacyTokenCleaner(Controller[str]):
         used = metadata.labels.get(LAST_USED)
         return used is None or (times.is_date(used) and used < times.day(now - self._period))
 
-    def _was_not_asked_for(self, secret: Secret) -> bool:
+    def _is_auto_generated(self, secret: Secret) -> bool:
         """Return True if the account lists the secret: only the old controller wrote such references."""
         annotations = secret.metadata.annotations
         account = self._accounts.get(secret.metadata.namespace, annotations.get(ACCOUNT_NAME, ""))
@@ -86,7 +86,7 @@ class LegacyTokenCleaner(Controller[str]):
     def _mounted(self, namespace: str) -> frozenset[str]:
         return frozenset(name for pod in self._pods.list(namespace) for name in secret_names(pod.spec))
 
-    async def _take_back(self, secret: Secret, now: float) -> None:
+    async def _invalidate_or_delete(self, secret: Secret, now: float) -> None:
         """Label a token as invalid, or delete it if it has been labelled for long enough."""
         metadata = secret.metadata
         since = metadata.labels.get(INVALID_SINCE, "")

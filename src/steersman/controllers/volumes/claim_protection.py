@@ -10,7 +10,13 @@ from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
-from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
+from steersman.controllers.volumes.protection import (
+    is_deletion_candidate,
+    needs_finalizer,
+    needs_processing,
+    with_finalizer,
+    without_finalizer,
+)
 from steersman.machinery.built_in.volumes import (
     CLAIM_PROTECTION,
     claim_name,
@@ -39,13 +45,13 @@ class ClaimProtection(Controller[str]):
         self._claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
 
-    def _look_at(self, namespace: str, name: str) -> None:
+    def _enqueue(self, namespace: str, name: str) -> None:
         self._waiting.setdefault(namespace, {})[name] = None
         self.queue.add(namespace)
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if new is not None and concerns(new, CLAIM_PROTECTION):
-            self._look_at(*key_of(new))
+        if new is not None and needs_processing(new, CLAIM_PROTECTION):
+            self._enqueue(*key_of(new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -53,8 +59,8 @@ class ClaimProtection(Controller[str]):
             return
         for name in claim_names(pod):
             claim = self._claims.get(pod.metadata.namespace, name)
-            if claim is not None and concerns(claim, CLAIM_PROTECTION):
-                self._look_at(pod.metadata.namespace, name)
+            if claim is not None and needs_processing(claim, CLAIM_PROTECTION):
+                self._enqueue(pod.metadata.namespace, name)
 
     async def sync(self, key: str) -> None:
         names = self._waiting.pop(key, {})
@@ -62,13 +68,13 @@ class ClaimProtection(Controller[str]):
         try:
             for name in list(names):
                 claim = self._claims.get(key, name)
-                if claim is not None and lacks(claim, CLAIM_PROTECTION):
+                if claim is not None and needs_finalizer(claim, CLAIM_PROTECTION):
                     await self.client.update(PERSISTENT_VOLUME_CLAIMS, with_finalizer(claim, CLAIM_PROTECTION))
                 elif claim is not None and self._seems_unused(claim):
                     if pods is None:
                         pods = [pod async for pod in self.client.iterate(PODS, key)]
                     if not _is_used(claim, pods):
-                        await self._let_go(claim)
+                        await self._remove_finalizer(claim)
                 del names[name]
         finally:
             if names:  # after an error: keep the rest for the retry
@@ -76,9 +82,11 @@ class ClaimProtection(Controller[str]):
 
     def _seems_unused(self, claim: PersistentVolumeClaim) -> bool:
         """Return True if a deleted claim is used by no pod of the informer."""
-        return may_go(claim, CLAIM_PROTECTION) and not _is_used(claim, pods_of_claim(self._pods, key_of(claim)))
+        return is_deletion_candidate(claim, CLAIM_PROTECTION) and not _is_used(
+            claim, pods_of_claim(self._pods, key_of(claim))
+        )
 
-    async def _let_go(self, claim: PersistentVolumeClaim) -> None:
+    async def _remove_finalizer(self, claim: PersistentVolumeClaim) -> None:
         with ignoring(is_not_found):
             await self.client.update(PERSISTENT_VOLUME_CLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
 

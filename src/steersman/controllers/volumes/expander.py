@@ -34,7 +34,7 @@ class VolumeExpander(Controller[Key]):
     def _changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         if new is None or new.status.phase != "Bound":
             return
-        if old is None or _asked(new) > _asked(old) or _has(new) > _has(old):
+        if old is None or _requested(new) > _requested(old) or _capacity(new) > _capacity(old):
             self.queue.add(key_of(new))
 
     async def sync(self, key: Key) -> None:
@@ -45,15 +45,15 @@ class VolumeExpander(Controller[Key]):
         ref = volume.spec.claim_ref
         if ref is None or (ref.namespace, ref.uid) != (claim.metadata.namespace, claim.metadata.uid):
             raise TryLater(f"persistent Volume is not bound to PVC being updated : {'/'.join(key)}")
-        if _asked(claim) > _has(claim) or PRE_RESIZE_CAPACITY in volume.metadata.annotations:
+        if _requested(claim) > _capacity(claim) or PRE_RESIZE_CAPACITY in volume.metadata.annotations:
             about = reference(PERSISTENT_VOLUME_CLAIMS, claim)
             text = "waiting for an external controller to expand this PVC"
             self.recorder.event(about, "Normal", "ExternalExpanding", text)
 
 
-def _asked(claim: PersistentVolumeClaim) -> Quantity:
+def _requested(claim: PersistentVolumeClaim) -> Quantity:
     return parse(storage_of(claim.spec.resources.requests))
 
 
-def _has(claim: PersistentVolumeClaim) -> Quantity:
+def _capacity(claim: PersistentVolumeClaim) -> Quantity:
     return parse(storage_of(claim.status.capacity))

@@ -12,19 +12,19 @@ from steersman.api.storage.v1 import VolumeAttributesClass
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass)
 
 
-def may_go(obj: T, finalizer: str) -> bool:
+def is_deletion_candidate(obj: T, finalizer: str) -> bool:
     """Return True if an object is being deleted and has the finalizer."""
     return bool(obj.metadata.deletion_timestamp) and finalizer in obj.metadata.finalizers
 
 
-def lacks(obj: T, finalizer: str) -> bool:
+def needs_finalizer(obj: T, finalizer: str) -> bool:
     """Return True if an object is not being deleted and lacks the finalizer."""
     return not obj.metadata.deletion_timestamp and finalizer not in obj.metadata.finalizers
 
 
-def concerns(obj: T, finalizer: str) -> bool:
+def needs_processing(obj: T, finalizer: str) -> bool:
     """Return True if the finalizer may have to be added or removed."""
-    return may_go(obj, finalizer) or lacks(obj, finalizer)
+    return is_deletion_candidate(obj, finalizer) or needs_finalizer(obj, finalizer)
 
 
 def with_finalizer(obj: T, finalizer: str) -> T:

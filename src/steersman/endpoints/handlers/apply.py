@@ -23,7 +23,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain
-from steersman.machinery.codec.strict import DecodeError, has_unique_members
+from steersman.machinery.codec.strict import DecodeError, has_unique_members, is_as_long_as
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count
@@ -121,6 +121,7 @@ def _apply(
     return obj, applied.obj is not None
 
 
+_TAB, _RETURN, _BACKSLASH, _DELETE = b"\t\r\\\x7f"
 _NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
 """Search for input that YAML reads differently from JSON or not at all: some escapes, and all but printable ASCII."""
 
@@ -130,15 +131,20 @@ def _read_json(data: bytes) -> Any:
     if data[:1] != b"{":
         return None
     check_count(data)
-    if _NOT_QUITE_YAML.search(data):
-        return None
-    if is_too_deep(data):
+    if not data.isascii() or is_too_deep(data):
         return None
     try:
         value = decode_plain(data)
     except msgspec.DecodeError:
         return None
-    return value if has_unique_members(data) else None
+    if not _has_usual_bytes(data) and _NOT_QUITE_YAML.search(data):
+        return None
+    return value if is_as_long_as(data, value) or has_unique_members(data) else None
+
+
+def _has_usual_bytes(data: bytes) -> bool:
+    """Return True if JSON in ASCII is printable, with line feeds, and without escapes: single bytes are found fast."""
+    return not (_TAB in data or _RETURN in data or _BACKSLASH in data or _DELETE in data)
 
 
 def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:

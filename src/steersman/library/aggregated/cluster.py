@@ -92,7 +92,7 @@ class Cluster:
         """Close the pooled connections."""
         await self.client.aclose()
 
-    async def ask(self, request: Callable[[], Awaitable[R]]) -> R:
+    async def request(self, send: Callable[[], Awaitable[R]]) -> R:
         """Return the answer to a request; transient failures are retried while there is time.
 
         Raises StatusError: the cluster's own, or 503 if there is no usable answer.
@@ -101,12 +101,12 @@ class Cluster:
             async with asyncio.timeout(SECONDS):
                 for step in range(_STEPS - 1):
                     try:
-                        return await request()
+                        return await send()
                     except StatusError as error:
                         if error.reason not in _PASSING and not error.retry_after:
                             raise
                         await asyncio.sleep(error.retry_after or _BACKOFF.wait(step))
-                return await request()
+                return await send()
         except StatusError as error:
             error.details_present = False
             raise
@@ -117,16 +117,16 @@ class Cluster:
         except TimeoutError:
             raise service_unavailable(f"{self.shown}: context deadline exceeded") from None
 
-    async def follow(self, informer: Informer[Any]) -> None:
-        """Start an informer, and return once it has synced. Raises StatusError as `ask` does."""
+    async def start_informer(self, informer: Informer[Any]) -> None:
+        """Start an informer, and return once it has synced. Raises StatusError as `request` does."""
         informer.start()
-        await self.ask(informer.wait_for_first_attempt)
+        await self.request(informer.wait_for_first_attempt)
 
     async def apply(self, manifests: Sequence[Plain]) -> None:
-        """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `ask` does."""
+        """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `request` does."""
         for each in manifests:
             metadata = each["metadata"]
-            await self.ask(
+            await self.request(
                 partial(
                     self.client.apply,
                     _APPLIED[each["kind"]],

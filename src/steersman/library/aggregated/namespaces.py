@@ -22,7 +22,7 @@ class ClusterNamespaces:
 
     async def start(self) -> None:
         """Return once all namespaces are known. Raises StatusError."""
-        await self._cluster.follow(self._informer)
+        await self._cluster.start_informer(self._informer)
 
     async def stop(self) -> None:
         """Stop following the namespaces."""
@@ -40,7 +40,7 @@ class ClusterNamespaces:
         """
         if is_path_segment_name(name):
             return None
-        found = await self._cluster.ask(partial(self._cluster.client.find, NAMESPACES, name))
+        found = await self._cluster.request(partial(self._cluster.client.find, NAMESPACES, name))
         return None if found is None else NamespaceState(found.status.phase)
 
 

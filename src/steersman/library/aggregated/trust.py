@@ -76,13 +76,13 @@ def _authorities(data: Mapping[str, str], key: str) -> bytes:
     return text
 
 
-class _Given:
+class _ReplaceableAuthorities:
     """Authorities that can be replaced; see authorities.Vouching."""
 
     def __init__(self) -> None:
         self._certificates = Certificates()
 
-    def take(self, pem: bytes) -> None:
+    def replace(self, pem: bytes) -> None:
         self._certificates = Certificates(certificates_in(pem))
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
@@ -93,11 +93,11 @@ class _Proxies:
     """The authenticator of proxies with the current settings; initially it trusts no proxy."""
 
     def __init__(self) -> None:
-        self._authorities = _Given()
+        self._authorities = _ReplaceableAuthorities()
         self._current: RequestHeaderAuthenticator | None = None
 
-    def take(self, info: AuthenticationInfo) -> None:
-        self._authorities.take(info.proxy_ca)
+    def replace_info(self, info: AuthenticationInfo) -> None:
+        self._authorities.replace(info.proxy_ca)
         self._current = RequestHeaderAuthenticator(info.headers, self._authorities, info.allowed_names)
 
     def clear(self, headers: Headers) -> None:
@@ -119,7 +119,7 @@ class ClusterTrust:
         self.bundle = bundle
         self.changed: Callable[[], None] = lambda: None
         self.proxies = _Proxies()
-        self._clients = _Given()
+        self._clients = _ReplaceableAuthorities()
         self.certificates = ClientCertificateAuthenticator(authorities=self._clients)
         self._own = own
         self._info = AuthenticationInfo()
@@ -127,12 +127,12 @@ class ClusterTrust:
         self._informer = Informer(
             cluster.client, CONFIG_MAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}"
         )
-        self._informer.on_change(lambda _, new: self._take(new))
+        self._informer.on_change(lambda _, new: self._apply(new))
 
     async def start(self) -> None:
         """Return once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""
         self._write(AuthenticationInfo())
-        await self._cluster.follow(self._informer)
+        await self._cluster.start_informer(self._informer)
         if not self._info.proxy_ca:
             logger.warning("%s has no authority of proxies: identity headers are not trusted", NAME)
 
@@ -140,7 +140,7 @@ class ClusterTrust:
         """Stop following the ConfigMap."""
         await self._informer.stop()
 
-    def _take(self, found: ConfigMap | None) -> None:
+    def _apply(self, found: ConfigMap | None) -> None:
         if found is None or found.metadata.name != NAME:
             return
         try:
@@ -157,9 +157,9 @@ class ClusterTrust:
             return
         self._write(info)
         self._info = info
-        self._clients.take(info.client_ca)
+        self._clients.replace(info.client_ca)
         if info.proxy_ca:
-            self.proxies.take(info)
+            self.proxies.replace_info(info)
         self.changed()
 
     def _write(self, info: AuthenticationInfo) -> None:

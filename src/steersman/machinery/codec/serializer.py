@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -76,15 +76,6 @@ def _float(text: str) -> int | float:
     return whole_or_float(value)
 
 
-def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
-    def of(value: Any) -> Any:
-        if value.__class__ is not str:
-            raise ValueError("not text")
-        return convert(value)
-
-    return of
-
-
 def _float64(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("not a number")
@@ -93,15 +84,18 @@ def _float64(value: Any) -> int | float:
 
 _HOOKS: dict[Any, Callable[[Any], Any]] = {
     scalars.Quantity: canonical_of_json,
-    scalars.Time: _text_only(canonical_time),
-    scalars.MicroTime: _text_only(canonical_micro_time),
-    scalars.Duration: _text_only(canonical_duration),
+    scalars.Time: canonical_time,
+    scalars.MicroTime: canonical_micro_time,
+    scalars.Duration: canonical_duration,
     scalars.Float64: _float64,
 }
+_TEXTS: Final = (scalars.Time, scalars.MicroTime, scalars.Duration)
 
 
 def decode_scalar(scalar: type, value: Any) -> Any:
     """Return the canonical value of a scalar class. Raises ValueError with upstream's message."""
+    if value.__class__ is not str and scalar in _TEXTS:
+        raise ValueError("not text")
     return _HOOKS[scalar](value)
 
 
@@ -114,6 +108,19 @@ def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
 
 decoder: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(maxsize=2048)(_decoder)
 """Return the decoder of a class, which refuses unknown members, wrong types and most nulls."""
+
+
+_unchanged: Callable[[type, Any], Any] = dict[type, Any]().get
+"""Return a value of a scalar class as it is. The type is a key that the dict does not have, so that no function of
+Python is called."""
+
+
+def _decoder_of_own(cls: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls, dec_hook=_unchanged, float_hook=_float)
+
+
+decoder_of_own: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(maxsize=2048)(_decoder_of_own)
+"""The decoder of a class for what was encoded from a decoded object: its scalars are canonical already."""
 
 
 def decode_json(cls: type[T], data: bytes) -> T:

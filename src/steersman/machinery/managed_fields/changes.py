@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.work.bounded_cache import BoundedCache
@@ -21,7 +22,7 @@ from .managers import MAX_UPDATE_MANAGERS, ManagerKey, in_order_of_entries, key_
 from .result_cache import result_cache
 
 
-class Before(NamedTuple):
+class Before(Struct, frozen=True):
     """The inputs that determine the entries after a write."""
 
     state: tuple[object, ...]
@@ -79,11 +80,11 @@ def _owner_in(fields: Sequence[bytes]) -> bytes:
     found: set[bytes] = set()
     count = 0
     for each in fields:
-        if b'\\"uid' in each:
+        if each.find(b'\\"uid') >= 0:
             uids = _UID.findall(each)
             count += len(uids)
             found.update(uids)
-        if _OWNER in each:
+        if each.find(_OWNER) >= 0:
             return b""
     if len(found) != 1:
         return b""

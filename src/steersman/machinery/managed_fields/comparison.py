@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import eq
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.machinery.sorted_maps import presorted
 from steersman.work.threads import give_way
@@ -32,7 +33,7 @@ def same(one: Any, other: Any) -> bool:
 _SORTED: Final = msgspec.json.Encoder(order="deterministic")
 
 
-class Comparison(NamedTuple):
+class Comparison(Struct, frozen=True):
     """The added or changed fields, and the removed fields."""
 
     changed: FieldSet

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 from typing import Any, Final, cast
 
 import msgspec
@@ -106,9 +107,9 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     before: Plain = {}
     after: Plain = {}
     of_class = members(new.__class__)
-    for (name, attribute, default), a, b in zip(of_class.each, of_class.values(old), of_class.values(new), strict=True):
-        if a is b or a == b:
-            continue
+    theirs, ours = of_class.values(old), of_class.values(new)
+    differ = map(ne, theirs, ours)
+    for (name, attribute, default), a, b in compress(zip(of_class.each, theirs, ours, strict=True), differ):
         below = _BELOW
         if attribute == where:
             if where == _METADATA:

@@ -43,14 +43,9 @@ def _from_user_agent(user_agent: str) -> str:
 
 def differ_in_times_only(new: Sequence[ManagedFieldsEntry], old: Sequence[ManagedFieldsEntry]) -> bool:
     """Return True if entries only differ in times, and at least one time differs."""
-    if len(new) != len(old):
+    if len(new) != len(old) or all(a is b or a.time == b.time for a, b in zip(new, old, strict=True)):
         return False
-    is_other_time = False
-    for a, b in zip(new, old, strict=True):
-        is_other_time = is_other_time or a.time != b.time
-        if a is not b and _without_time(a) != _without_time(b):
-            return False
-    return is_other_time
+    return all(a is b or _without_time(a) == _without_time(b) for a, b in zip(new, old, strict=True))
 
 
 def _without_time(entry: ManagedFieldsEntry) -> tuple[object, ...]:

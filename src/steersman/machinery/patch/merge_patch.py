@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from steersman.machinery.errors import status as errors
 from steersman.machinery.patch.json_patch import json_type
 from steersman.work.offloading import expect_offloading
@@ -35,6 +37,23 @@ def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
     if isinstance(patch, list):
         return _pruned(patch)
     raise errors.bad_request(INVALID_PATCH)
+
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_BRACE: Final = ord("{")
+
+
+def members_for(document: bytes | msgspec.Raw, patch: Any) -> dict[str, Any]:
+    """Return a document as `apply` needs it for this patch: objects that it reaches as dicts, all else as JSON.
+
+    The document is one that this server has encoded, so that no member is in it twice.
+    """
+    members: dict[str, Any] = _members(document)
+    for name in paced(patch) if isinstance(patch, dict) else ():
+        member = members.get(name)
+        if member is not None and memoryview(member)[0] == _BRACE:
+            members[name] = members_for(member, patch[name])
+    return members
 
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

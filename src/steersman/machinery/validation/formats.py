@@ -420,9 +420,21 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
     return errors
 
 
-def are_usual_config_map_keys(keys: Iterable[str]) -> bool:
-    """Return True if all keys match a fast pattern. False says nothing: `is_config_map_key` judges then."""
-    return all(map(is_usual_config_map_key, keys))
+_known_data_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
+_FEW: Final = 64
+"""Keys of one object that are remembered."""
+
+
+def are_usual_config_map_keys(keys: Collection[str]) -> bool:
+    """Return True if nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
+    if _known_data_keys.issuperset(keys):
+        return True
+    if not all(map(is_usual_config_map_key, keys)):
+        return False
+    if len(keys) <= _FEW:
+        for key in keys:
+            _known_data_keys.keep(key)
+    return True
 
 
 def is_config_map_key(value: str) -> list[str]:

@@ -10,7 +10,7 @@ from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, Receiver
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.exchange import Http1Exchange
 from steersman.net.http1.head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
-from steersman.net.message import Headers, Request, Response
+from steersman.net.message import Request, Response
 from steersman.net.upgrade import UpgradedConnection
 
 _MAX_HELD: Final = 64 << 10
@@ -238,12 +238,10 @@ class Http1Connection(Receiver):
 
     def _new_exchange(self, head: RequestHead) -> None:
         fields = head.fields
-        headers = Headers(fields.headers)
-        headers.sent = fields.headers.sent
         scheme = "https" if self._peer.tls else "http"
         body: IncomingBody | EmptyBody = EMPTY_BODY
         request = Request(
-            head.method, head.path, head.query, headers, body, self._peer, head.version, scheme, head.host
+            head.method, head.path, head.query, head.headers, body, self._peer, head.version, scheme, head.host
         )
         exchange = Http1Exchange(self, request, body)
         if fields.length != 0:
@@ -271,7 +269,8 @@ class Http1Connection(Receiver):
         exchange, reader = self._reading, self._body
         assert exchange is not None
         assert reader is not None
-        body = cast(IncomingBody, exchange.body)
+        body = exchange.body
+        assert isinstance(body, IncomingBody)
         if body.buffered >= self.core.limits.stream_window:
             return False
         before = self._at

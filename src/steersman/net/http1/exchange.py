@@ -11,6 +11,7 @@ from steersman.net.connection import is_pushed, notify_closed
 from steersman.net.message import Request, Response, Stream, Upgraded
 from steersman.net.outgoing import LITTLE, MANY_PIECES, OutgoingAnswer
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.bounded_cache import BoundedCache
 
 PHRASES: Final = {
     100: "Continue",
@@ -80,12 +81,24 @@ PHRASES: Final = {
 STATUS_LINES: Final = {
     code: f"HTTP/1.1 {code} {PHRASES.get(code, f'status code {code}')}\r\n".encode() for code in range(100, 1000)
 }
+_LONGEST_KEPT: Final = 64
+"""Characters of a field name whose form is remembered."""
 _OLD: Final = slice(len(b"HTTP/1.1"), None)
 
 
 def field(name: str, value: str) -> bytes:
     """Return a header line; the name is capitalised as in Go (Content-Type)."""
-    return f"{'-'.join(word.capitalize() for word in name.split('-'))}: {value}\r\n".encode()
+    return f"{_shown_names[name] or _shown(name)}: {value}\r\n".encode()
+
+
+_shown_names: Final[BoundedCache[str, str]] = BoundedCache(256)
+
+
+def _shown(name: str) -> str:
+    shown = "-".join(word.capitalize() for word in name.split("-"))
+    if len(name) <= _LONGEST_KEPT:
+        _shown_names.keep(name, shown)
+    return shown
 
 
 class Carrier(outgoing.Carrier, Protocol):

@@ -7,7 +7,6 @@ Everything that Go refuses is refused with the same status line and text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
@@ -34,7 +33,10 @@ _PORT: Final = re.compile(r"(:[0-9]*)?")
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
 _AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
-_LENGTH_LINE: Final = re.compile(rb"\nContent-Length: ([0-9]{1,18})\r\n(?![ \t])", re.IGNORECASE)
+_LENGTH_LINE: Final = re.compile(
+    rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh]: ([0-9]{1,18})\r\n(?![ \t])"
+)
+"""Without IGNORECASE, so that only ends of lines are looked at."""
 _LONGEST_KEPT: Final = 4096
 """Limit of a block of fields, in bytes, that a connection caches from one request to the next."""
 _LONGEST_LIST: Final = 8192
@@ -92,8 +94,7 @@ class RequestFields(Struct, frozen=True):
     """A refusal that applies only after the version has been checked."""
 
 
-@dataclass(slots=True)
-class RequestHead:
+class RequestHead(Struct):
     """The head of a request. `path` is percent-encoded; `target` is as sent, for example "*"."""
 
     method: str
@@ -103,6 +104,8 @@ class RequestHead:
     host: str
     version: str
     fields: RequestFields
+    headers: Headers
+    """The request's own, which may be changed."""
 
 
 class HeadReader:
@@ -129,7 +132,11 @@ class HeadReader:
             raise _with_words("400 Bad Request", "missing required Host header")
         if fields.fault is not None:
             raise fields.fault
-        return RequestHead(method, target, path, query, host or fields.host or "", version, fields)
+        headers = fields.headers
+        if fields is self._fields:
+            headers = Headers(headers)
+            headers.sent = fields.headers.sent
+        return RequestHead(method, target, path, query, host or fields.host or "", version, fields, headers)
 
     def _fields_of(self, block: bytes, version: str) -> RequestFields:
         """Return the parsed fields. Content-Length, which varies most, is removed before the cache lookup."""

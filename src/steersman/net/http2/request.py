@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.net.ascii import is_digits
 from steersman.net.http2.frames import ErrorCode, StreamFault
@@ -30,8 +31,7 @@ Fields = list[tuple[bytes, bytes, bool]]
 """Decoded fields: (name, value, True if the field must never be indexed)."""
 
 
-@dataclass(slots=True)
-class Head:
+class Head(Struct):
     """The head of a request, shared by equal requests; `content_length` is None if it was not sent."""
 
     method: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 from steersman.api.core.v1 import LifecycleHandler, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import quote
-from steersman.nodes.container.look import full_name
-from steersman.nodes.place import Ran
+from steersman.nodes.container.sync import full_name
+from steersman.nodes.context import CommandResult
 
 
-def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
+def seconds_of(hook: LifecycleHandler | None, ran: CommandResult | None) -> float | None:
     """Return the seconds that a hook takes; None while its command has not been run."""
     if hook is None:
         return 0.0
@@ -23,7 +23,7 @@ def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
     return None if ran is None else ran.seconds
 
 
-def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: Ran) -> str:
+def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: CommandResult) -> str:
     """Return the kubelet's message for a container whose hook has failed."""
     words = hook.exec.command if hook is not None and hook.exec is not None else []
     command = " ".join(words)

@@ -11,9 +11,9 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Request, Response
+from steersman.nodes.initial_world import command_of, is_agnhost, plain_variables
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.server.kubelet import text
-from steersman.nodes.surroundings import command_of, is_agnhost, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong
 
 _MOST_FIELDS = 100

@@ -40,7 +40,7 @@ class Kubelet(Struct, frozen=True):
         return self.pods.indexed(BY_NODE, self.node.name)
 
 
-class Asked(Struct, frozen=True):
+class ContainerRequest(Struct, frozen=True):
     """Request for a container of a pod."""
 
     kubelet: Kubelet

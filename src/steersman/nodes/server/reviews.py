@@ -17,7 +17,7 @@ _MOST_VALUES: Final = 1 << 17
 """Values in the objects to be converted: more than 2 MiB of JSON have, the limit of one request."""
 
 
-class _Asked(msgspec.Struct, rename="camel"):
+class _ReviewRequest(msgspec.Struct, rename="camel"):
     """The request of a review. Members on which no response depends are not decoded."""
 
     uid: str = ""
@@ -27,7 +27,7 @@ class _Asked(msgspec.Struct, rename="camel"):
 
 class _Review(msgspec.Struct, rename="camel"):
     kind: str
-    request: _Asked
+    request: _ReviewRequest
     api_version: str | None = None
 
 

@@ -30,7 +30,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import sandbox_id
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
-from steersman.nodes.server.kubelet import Asked, Kubelet, Query, container_of, is_running, query_of, text
+from steersman.nodes.server.kubelet import ContainerRequest, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
 from steersman.nodes.server.pages import PAGES
 from steersman.nodes.server.pod_answers import answer_of_pod
@@ -264,15 +264,15 @@ async def _of_container(kubelet: Kubelet, parts: list[str], request: Request) ->
         if what == "containerLogs":
             return text(404, f'container "{container_name}" not found in pod "{name}"')
         return text(500, f'container not found ("{container_name}")')
-    asked = Asked(kubelet, pod, container, query_of(request))
+    target = ContainerRequest(kubelet, pod, container, query_of(request))
     match what:
         case "containerLogs":
-            return await container_logs(asked)
+            return await container_logs(target)
         case "exec":
-            return exec_in(asked, request)
+            return exec_in(target, request)
         case "attach":
-            return attach_to(asked, request)
-    return await run_in(asked, request)
+            return attach_to(target, request)
+    return await run_in(target, request)
 
 
 def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) -> Response:

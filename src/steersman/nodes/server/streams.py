@@ -41,7 +41,7 @@ class ClientGone(Exception):
     """The client has closed the streams."""
 
 
-class Wanted(Struct, frozen=True):
+class StreamOptions(Struct, frozen=True):
     """Requested streams of a command."""
 
     stdin: bool
@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True):
     tty: bool
 
     @classmethod
-    def of(cls, query: Query) -> Wanted:
+    def parse(cls, query: Query) -> StreamOptions:
         """Parse the query of a request. Raises ValueError if no stream is requested."""
 
         def asked(name: str) -> bool:
@@ -112,7 +112,7 @@ class Streams(Protocol):
         ...
 
 
-Run = Callable[[Streams, Wanted], Awaitable[Finished]]
+Run = Callable[[Streams, StreamOptions], Awaitable[Finished]]
 
 
 def command_streams(request: Request, query: Query, run: Run) -> Response:
@@ -120,13 +120,13 @@ def command_streams(request: Request, query: Query, run: Run) -> Response:
 
     Raises ValueError if no stream is requested.
     """
-    wanted = Wanted.of(query)
+    options = StreamOptions.parse(query)
     if is_websocket_request(request.headers):
-        return _websocket(request, wanted, run)
+        return _websocket(request, options, run)
     chosen = negotiated(request, _SPDY_PROTOCOLS)
     if isinstance(chosen, Response):
         return chosen
-    return upgraded(chosen, partial(_over_spdy, chosen=chosen, wanted=wanted, run=run))
+    return upgraded(chosen, partial(_over_spdy, chosen=chosen, options=options, run=run))
 
 
 # SPDY
@@ -186,9 +186,9 @@ class _Spdy:
             raise ClientGone from None
 
 
-async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
-    expected = {"error"} | {name for name in ("stdin", "stdout", "stderr") if getattr(wanted, name)}
-    if wanted.tty and chosen in _WITH_SIZES:
+async def _over_spdy(connection: Upgraded, *, chosen: str, options: StreamOptions, run: Run) -> None:
+    expected = {"error"} | {name for name in ("stdin", "stdout", "stderr") if getattr(options, name)}
+    if options.tty and chosen in _WITH_SIZES:
         expected.add("resize")
     streams: dict[str, Stream] = {}
     complete = asyncio.Event()
@@ -206,7 +206,7 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
 
     session = Session(connection, server=True, accept=accept)
     reading = asyncio.create_task(session.run())
-    running = asyncio.create_task(_run_on(complete, streams, wanted, run, with_status=chosen == "v4.channel.k8s.io"))
+    running = asyncio.create_task(_run_on(complete, streams, options, run, with_status=chosen == "v4.channel.k8s.io"))
     try:
         await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
         if running.done() and not running.cancelled() and running.exception() is None:
@@ -220,11 +220,11 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
 
 
 async def _run_on(
-    complete: asyncio.Event, streams: dict[str, Stream], wanted: Wanted, run: Run, *, with_status: bool
+    complete: asyncio.Event, streams: dict[str, Stream], options: StreamOptions, run: Run, *, with_status: bool
 ) -> None:
     async with asyncio.timeout(_CREATION_TIMEOUT):
         await complete.wait()
-    finished = await run(_Spdy(streams), wanted)
+    finished = await run(_Spdy(streams), options)
     if (stdin := streams.get("stdin")) is not None:
         stdin.ignore()
     await streams["error"].write(finished.encoded(with_status=with_status))
@@ -245,9 +245,9 @@ def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
 class _Channels:
     """Channels of a WebSocket: the first byte (with base64: character) of a message is the number of its channel."""
 
-    def __init__(self, client: MessageConnection, wanted: Wanted, *, encoded: bool) -> None:
+    def __init__(self, client: MessageConnection, options: StreamOptions, *, encoded: bool) -> None:
         self._client = client
-        self._wanted = wanted
+        self._wanted = options
         self._encoded = encoded
 
     async def read(self) -> bytes:
@@ -279,25 +279,25 @@ class _Channels:
             raise ClientGone from None
 
 
-def _websocket(request: Request, wanted: Wanted, run: Run) -> Response:
+def _websocket(request: Request, options: StreamOptions, run: Run) -> Response:
     offered = requested_protocols(request.headers)
     chosen = next((each for each in offered if each in _WEBSOCKET_PROTOCOLS), "")
     if offered and not chosen:
         return text(403, "")
     response = handshake(request.headers, protocol=chosen)
     if response.status == 101:
-        response.upgrade = partial(_over_websocket, chosen=chosen, wanted=wanted, run=run)
+        response.upgrade = partial(_over_websocket, chosen=chosen, options=options, run=run)
     return response
 
 
-async def _over_websocket(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
+async def _over_websocket(connection: Upgraded, *, chosen: str, options: StreamOptions, run: Run) -> None:
     client = await open_messages(connection, MOST_MESSAGE)
-    channels = _Channels(client, wanted, encoded=chosen in _BASE64)
+    channels = _Channels(client, options, encoded=chosen in _BASE64)
     try:
-        for channel, open_ in ((STDOUT, wanted.stdout), (STDERR, wanted.stderr), (_ERROR, True)):
+        for channel, open_ in ((STDOUT, options.stdout), (STDERR, options.stderr), (_ERROR, True)):
             if open_:
                 await channels.send(channel, b"")  # so that the client knows that it is connected
-        finished = await run(channels, wanted)
+        finished = await run(channels, options)
         if said := finished.encoded(with_status=chosen.startswith("v4.")):
             await channels.send(_ERROR, said)
     except ClientGone:

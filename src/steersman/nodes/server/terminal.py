@@ -23,7 +23,7 @@ class Interrupted(Exception):
 class Terminal:
     """Terminal with the line that is being typed.
 
-    `typed` adds finished lines to `lines`; b"" there means end of input.
+    `type_keys` adds finished lines to `lines`; b"" there means end of input.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Terminal:
         self._escape = 0
         self._ahead = 0
 
-    def has_taken(self, line: bytes) -> None:
+    def count_read(self, line: bytes) -> None:
         """Count a line as read."""
         self._ahead -= len(line)
 
@@ -41,7 +41,7 @@ class Terminal:
         self.lines.append(line)
         self._ahead += len(line)
 
-    def typed(self, data: bytes) -> bytes:
+    def type_keys(self, data: bytes) -> bytes:
         """Process typed bytes and return the bytes to echo."""
         shown = bytearray()
         for key in data:
@@ -72,6 +72,6 @@ class Terminal:
         return bytes(shown)
 
 
-def shown(data: bytes) -> bytes:
+def with_crlf(data: bytes) -> bytes:
     """Return output with the line ends that a terminal needs."""
     return data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")

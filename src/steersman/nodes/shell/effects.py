@@ -170,22 +170,22 @@ class OutOfMemory(Exception):
 class Memory(Protocol):
     """Memory budget that programs running at the same time share."""
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Reserve `size` bytes. Return False if fewer are left."""
         ...
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Give back reserved bytes."""
         ...
 
 
-class Unshared:
+class UnboundedMemory:
     """Memory budget of a program that runs alone, for which the bound of each buffer is enough."""
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         return True
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         pass
 
 
@@ -215,7 +215,7 @@ class World(Struct):
     """True if files that nobody has written, outside of volumes, are assumed to exist in the image."""
     processes: tuple[Process, ...] = ()
     """Processes in the container before this command; empty if unknown."""
-    memory: Memory = field(default_factory=Unshared)
+    memory: Memory = field(default_factory=UnboundedMemory)
     most_steps: int = 10_000
     """Commands in a row that take no time, after which a script counts as an endless loop."""
     steps: int = 0
@@ -441,12 +441,12 @@ class Buffer:
     def add(self, data: bytes) -> None:
         """Append data. Raises OutOfMemory if the shared memory budget is exhausted."""
         more = data[: MOST_BUFFERED - len(self.data)]
-        if not self._memory.take(len(more)):
+        if not self._memory.reserve(len(more)):
             raise OutOfMemory
         self.data += more
 
     def __del__(self) -> None:
-        self._memory.give(len(self.data))
+        self._memory.release(len(self.data))
 
 
 def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
@@ -463,7 +463,7 @@ def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
 
 def fed(course: Work[T], data: bytes) -> Work[T]:
     """Run a command whose standard input is `data`."""
-    source = Source()
+    source = InputBuffer()
     is_added = False
 
     def feed(effect: Effect) -> Work[Answer]:
@@ -480,7 +480,7 @@ def fed(course: Work[T], data: bytes) -> Work[T]:
     return between(course, feed)
 
 
-class Source:
+class InputBuffer:
     """Buffer that is filled in pieces and read by lines or by pieces."""
 
     __slots__ = ("_data", "_searched")

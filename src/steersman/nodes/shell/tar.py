@@ -89,7 +89,7 @@ def tar(world: World, words: list[str]) -> Course:
     held = 0
     try:
         while isinstance(piece := (yield Read()), bytes):
-            if not world.memory.take(len(piece)):
+            if not world.memory.reserve(len(piece)):
                 raise OutOfMemory
             held += len(piece)
             taken += piece
@@ -98,7 +98,7 @@ def tar(world: World, words: list[str]) -> Course:
                 return (yield from _take_apart(world, None, folder, lists=False))
         return (yield from _take_apart(world, bytes(taken), folder, lists=options.action == "t"))
     finally:
-        world.memory.give(held)
+        world.memory.release(held)
 
 
 def _options(words: list[str]) -> tuple[_Options, str]:

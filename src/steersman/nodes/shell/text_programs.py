@@ -287,7 +287,7 @@ def sort(world: World, words: list[str]) -> Course:
         source, key = Input(world, "sort", options.rest), _key_of(options)
         while lines := (yield from source.lines()):
             more = sum(map(len, lines)) + _LINE_ITSELF * len(lines)
-            if held + more > _MOST_SORTED or not world.memory.take(more):
+            if held + more > _MOST_SORTED or not world.memory.reserve(more):
                 yield Write(2, b"sort: out of memory\n")
                 return 1
             held += more
@@ -295,7 +295,7 @@ def sort(world: World, words: list[str]) -> Course:
         yield from _merged(world, runs, key, options)
         return source.code
     finally:
-        world.memory.give(held)
+        world.memory.release(held)
 
 
 def _merged(

@@ -22,7 +22,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function
 from steersman.nodes.stages.go_template.template import data_of
 from steersman.nodes.stages.go_template.values import TemplateError
-from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
+from steersman.nodes.stages.selection import Lifecycle, ObjectSnapshot, PreparedStage
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload, offload_if
@@ -61,7 +61,7 @@ class _Job(Generic[O]):
 
 
 class StagePlayer(Generic[O]):
-    """Plays the stages of a kind: `start`, then `look` for every change; `await stop()`.
+    """Plays the stages of a kind: `start`, then `queue` for every change; `await stop()`.
 
     `follows` returns True for an object that is simulated here now. `functions` returns the template functions of an
     object.
@@ -86,13 +86,13 @@ class StagePlayer(Generic[O]):
         self._functions: Callable[[O], Mapping[str, Function]] = functions
         self._queue: WorkQueue[Key] = WorkQueue()
         self._jobs: dict[Key, _Job[O]] = {}
-        self._told: dict[Key, str] = {}
+        self._reported: dict[Key, str] = {}
         """Last reported error of objects whose stage failed."""
 
     def start(self) -> None:
         """Start to play stages."""
         name = f"stages of {self._resource.plural}"
-        self._queue.start(self._see_to, self._failed, name=name, workers=_WORKERS)
+        self._queue.start(self._sync, self._failed, name=name, workers=_WORKERS)
 
     async def stop(self) -> None:
         """Stop. Objects stay in their current stages."""
@@ -103,18 +103,18 @@ class StagePlayer(Generic[O]):
         """True if no step is due now; some may be due later."""
         return self._queue.idle
 
-    def look(self, key: Key) -> None:
+    def queue(self, key: Key) -> None:
         """Queue an object that may have changed, or that is followed again."""
         self._queue.add(key)
 
     def _failed(self, key: Key, error: Exception) -> None:
         logger.error("stages of %s %s/%s", self._resource.plural, *key, exc_info=error)
 
-    async def _see_to(self, key: Key) -> None:
+    async def _sync(self, key: Key) -> None:
         obj = self._objects.get(*key)
         if obj is None:
             self._jobs.pop(key, None)
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             return
         if not self._follows(obj):
             self._jobs.pop(key, None)
@@ -133,15 +133,15 @@ class StagePlayer(Generic[O]):
         """Return the pending stage of an object in its current version."""
         text = self._text(obj)
         if len(text) > MOST_OBJECT:
-            self._tell(key, obj, f"more than {MOST_OBJECT} bytes")
+            self._report(key, obj, f"more than {MOST_OBJECT} bytes")
             return _Job(obj)
-        seen = Seen(text.decode(), obj.metadata.labels, obj.metadata.annotations)
-        stage = await offload(self._lifecycle.stage_of, seen)
+        snapshot = ObjectSnapshot(text.decode(), obj.metadata.labels, obj.metadata.annotations)
+        stage = await offload(self._lifecycle.stage_of, snapshot)
         if stage is None:
             return _Job(obj)
         if len(text) > _LARGE:
             await next_slice()
-        delay = await offload(stage.delay, seen, times.unix_now(), self._lifecycle.random)
+        delay = await offload(stage.delay, snapshot, times.unix_now(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
     def _text(self, obj: O) -> bytes:
@@ -157,16 +157,16 @@ class StagePlayer(Generic[O]):
                 job.step += 1
         except (StatusError, Unreachable) as error:
             if isinstance(error, Unreachable) or error.reason in _AGAIN:
-                return self._later(key, job, error)
+                return self._retry(key, job, error)
             if not (is_conflict(error) or is_not_found(error)):
-                self._tell(key, job.obj, f"stage {stage.name}: {error}")
+                self._report(key, job.obj, f"stage {stage.name}: {error}")
         except TemplateError as error:
-            self._tell(key, job.obj, f"stage {stage.name}: {error}")
+            self._report(key, job.obj, f"stage {stage.name}: {error}")
         if not _is_newer(latest, job.obj):
             return _Job(latest)
         return await self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
 
-    def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
+    def _retry(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
         wait = _BACKOFF.wait(job.failures, self._lifecycle.random.random)
         logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
         job.failures += 1
@@ -206,11 +206,11 @@ class StagePlayer(Generic[O]):
             self._resource, metadata.name, metadata.namespace, patch, media=media, subresource=subresource
         )
 
-    def _tell(self, key: Key, obj: O, why: str) -> None:
+    def _report(self, key: Key, obj: O, why: str) -> None:
         """Report once that a stage cannot be played for an object."""
-        if self._told.get(key) == why:
+        if self._reported.get(key) == why:
             return
-        self._told[key] = why
+        self._reported[key] = why
         logger.warning("%s %s/%s: %s", self._resource.plural, *key, why)
         self._recorder.event(reference(self._resource, obj), "Warning", "StageFailed", why[:1000])
 

@@ -12,9 +12,9 @@ from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import NODES, PODS
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.stages.functions import functions_of_node, functions_of_pod
-from steersman.nodes.stages.given import Stages
 from steersman.nodes.stages.player import StagePlayer
 from steersman.nodes.stages.sprig.checks import by_chance
+from steersman.nodes.stages.stage_set import Stages
 
 _COMPONENT = "kwok_controller"
 """Source of the events, as in kwok."""
@@ -23,7 +23,7 @@ _COMPONENT = "kwok_controller"
 class StagePlayers:
     """Stage controllers of pods and nodes: `start`, then `await stop()`.
 
-    Objects of unreachable nodes stay as they are until `returned` is called.
+    Objects of unreachable nodes stay as they are until `resume_node` is called.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class StagePlayers:
             if player is not None:
                 await player.stop()
 
-    def returned(self, node: SimulatedNode) -> None:
+    def resume_node(self, node: SimulatedNode) -> None:
         """Continue the stages of a node that is reachable again, and of its pods."""
         if self._of_nodes is not None:
-            self._of_nodes.look(("", node.name))
+            self._of_nodes.queue(("", node.name))
         if self._pods is not None:
             for pod in self._pod_objects.indexed(BY_NODE, node.name):
-                self._pods.look(key_of(pod))
+                self._pods.queue(key_of(pod))
 
     def _is_reachable(self, node: str) -> bool:
         found = self._nodes.get(node)
@@ -105,10 +105,10 @@ class StagePlayers:
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         if self._pods is not None and pod is not None and pod.spec.node_name in self._nodes:
-            self._pods.look(key_of(pod))
+            self._pods.queue(key_of(pod))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
         if self._of_nodes is not None and node is not None and node.metadata.name in self._nodes:
             key: Key = "", node.metadata.name
-            self._of_nodes.look(key)
+            self._of_nodes.queue(key)

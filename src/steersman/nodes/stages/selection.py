@@ -32,7 +32,7 @@ _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObjectSnapshot:
     """Snapshot of an object for the selection of its stage."""
 
     text: str
@@ -70,23 +70,23 @@ class PreparedStage:
     def _place(self, source: str) -> int | None:
         return self._values.add(source) if source else None
 
-    def selects(self, seen: Seen, found: Sequence[Found]) -> bool:
+    def selects(self, snapshot: ObjectSnapshot, found: Sequence[Found]) -> bool:
         """Return True if an object is in the stage. `found` are the results of the selectors' expressions."""
         selector = self._selector
         return (
-            all(seen.labels.get(key) == value for key, value in selector.match_labels.items())
-            and all(seen.annotations.get(key) == value for key, value in selector.match_annotations.items())
-            and all(holds(requirement, found[place]) for place, requirement in self._requirements)
+            all(snapshot.labels.get(key) == value for key, value in selector.match_labels.items())
+            and all(snapshot.annotations.get(key) == value for key, value in selector.match_annotations.items())
+            and all(is_met(requirement, found[place]) for place, requirement in self._requirements)
         )
 
-    def weight(self, seen: Seen) -> int | None:
+    def weight(self, snapshot: ObjectSnapshot) -> int | None:
         """Return the weight of the stage for an object; None if the object's value for it is no number."""
         default, place = self._weight
-        return default if place is None else weight_of(self._values.evaluate(seen.text)[place], default)
+        return default if place is None else weight_of(self._values.evaluate(snapshot.text)[place], default)
 
-    def delay(self, seen: Seen, now: float, random: Random) -> float:
+    def delay(self, snapshot: ObjectSnapshot, now: float, random: Random) -> float:
         """Return the seconds until the stage starts. `now` is in seconds since 1970."""
-        found = self._values.evaluate(seen.text)
+        found = self._values.evaluate(snapshot.text)
         least = self._duration(self._delay, found, now)
         if least is None:
             return 0.0
@@ -118,13 +118,13 @@ class Lifecycle:
         if stage.spec.selector is not None:
             self.stages.append(prepared_stage)
 
-    def stage_of(self, seen: Seen) -> PreparedStage | None:
+    def stage_of(self, snapshot: ObjectSnapshot) -> PreparedStage | None:
         """Return the stage of an object, or None; among several, a random one by their weights."""
-        found = self._selectors.evaluate(seen.text)
-        stages = [each for each in self.stages if each.selects(seen, found)]
+        found = self._selectors.evaluate(snapshot.text)
+        stages = [each for each in self.stages if each.selects(snapshot, found)]
         if len(stages) < 2:
             return stages[0] if stages else None
-        weighed = [(each, each.weight(seen)) for each in stages]
+        weighed = [(each, each.weight(snapshot)) for each in stages]
         if any(weight is not None and weight > 0 for _, weight in weighed):
             likely = [(each, weight) for each, weight in weighed if weight is not None and weight > 0]
             return self.random.choices([each for each, _ in likely], [weight for _, weight in likely])[0]
@@ -132,7 +132,7 @@ class Lifecycle:
         return self.random.choice(known or stages)
 
 
-def holds(requirement: Requirement, found: Found) -> bool:
+def is_met(requirement: Requirement, found: Found) -> bool:
     """Return True if an expression's results meet a requirement; a failed expression has no results."""
     match requirement.operator:
         case "Exists":

@@ -92,7 +92,7 @@ def restore(
         before, replaced = 0, not is_new(file)
         if replaced:
             if not replaces:
-                raise StorageFormatError(f"{file} is there already; nothing was restored: --replace takes its place")
+                raise StorageFormatError(f"{file} already exists; nothing was restored: --replace takes its place")
             before = _revision(file, may_be_unknown=bump is None or bump >= BUMP)
         if bump is None:
             bump = 1 if before else BUMP

@@ -8,15 +8,15 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from queue import SimpleQueue
+
+from msgspec import Struct
 
 from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, StorageDamaged, Waiter
 from steersman.storage.sqlite.log import Log, Row
 
 
-@dataclass(slots=True)
-class Write:
+class Write(Struct):
     """A create (`expected_revision` 0), update, or delete (`value` None) with a waiter.
 
     `outcome` is the resulting event, or KeyExists, Conflict or StorageDamaged.

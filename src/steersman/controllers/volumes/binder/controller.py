@@ -17,9 +17,9 @@ from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.binder.claims import ClaimSync
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.controllers.volumes.binder.plugins import migrate
-from steersman.controllers.volumes.binder.reclaiming import Reclaimer, with_right_finalizers
+from steersman.controllers.volumes.binder.reclaiming import Reclaimer, with_required_finalizers
 from steersman.controllers.volumes.binder.recycling import recycled_by
 from steersman.controllers.volumes.binder.writing import Writer
 from steersman.controllers.volumes.pods import add_claim_index
@@ -59,26 +59,26 @@ class PersistentVolumeBinder(Controller[Key]):
         self._claims.add_index(_WAITING, _waiting)
         self._claims.add_index(_UNSETTLED, _unbound)
         self._volumes.add_index(_UNSETTLED, _unsettled)
-        self._known = Known(self._claims, self._volumes)
-        self._writer = Writer(self.client, self._known)
-        self._reclaimer = Reclaimer(self.client, self._known, self._writer, self.recorder)
+        self._latest = LatestObjects(self._claims, self._volumes)
+        self._writer = Writer(self.client, self._latest)
+        self._reclaimer = Reclaimer(self.client, self._latest, self._writer, self.recorder)
         self._class_changes = 0
         default = DefaultClass(DEFAULT_STORAGE_CLASS, self._classes.list, lambda: self._class_changes)
-        self._claim_sync = ClaimSync(self._known, self._writer, self.recorder, self._classes, default, self._pods)
+        self._claim_sync = ClaimSync(self._latest, self._writer, self.recorder, self._classes, default, self._pods)
         self._claims.on_change(self._claim_changed)
         self._volumes.on_change(self._volume_changed)
         self._classes.on_change(self._class_changed)
         self._pods.on_change(self._pod_changed)
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        self._known.told_of_claim(old, new)
+        self._latest.claim_changed(old, new)
         if new is not None:
             self.queue.add(("claim", *key_of(new)))
         elif old is not None and old.spec.volume_name:
             self.queue.add(("volume", "", old.spec.volume_name))
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        self._known.told_of_volume(old, new)
+        self._latest.volume_changed(old, new)
         if new is not None:
             self.queue.add(("volume", "", new.metadata.name))
             if new.status.phase == "Available":
@@ -106,10 +106,10 @@ class PersistentVolumeBinder(Controller[Key]):
             group.create_task(super().run(), name=self.name)
 
     async def _resync(self) -> None:
-        await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
-        await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
+        await self._enqueue_all("claim", self._claims.indexed(_UNSETTLED, ""))
+        await self._enqueue_all("volume", self._volumes.indexed(_UNSETTLED, ""))
 
-    async def _look_at(
+    async def _enqueue_all(
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
     ) -> None:
         """Queue objects, in time slices."""
@@ -119,19 +119,19 @@ class PersistentVolumeBinder(Controller[Key]):
     async def sync(self, key: Key) -> None:
         kind, namespace, name = key
         if kind == "class":
-            await self._look_at("claim", self._claims.indexed(_WAITING, name))
+            await self._enqueue_all("claim", self._claims.indexed(_WAITING, name))
         elif kind == "claim":
-            claim = self._known.claim((namespace, name))
+            claim = self._latest.claim((namespace, name))
             if claim is not None:
                 await self._claim_sync.sync(claim)
         else:
-            volume = self._known.volume(name)
+            volume = self._latest.volume(name)
             if volume is not None:
                 await self._sync_volume(volume)
 
     async def _sync_volume(self, volume: PersistentVolume) -> None:
         annotations = migrate(volume.metadata.annotations, volume.metadata.annotations.get(PROVISIONED_BY))
-        right = with_right_finalizers(volume)
+        right = with_required_finalizers(volume)
         if annotations is not volume.metadata.annotations or right is not volume:
             metadata = msgspec.structs.replace(right.metadata, annotations=annotations)
             volume = await self._writer.put_volume(msgspec.structs.replace(right, metadata=metadata))
@@ -143,7 +143,7 @@ class PersistentVolumeBinder(Controller[Key]):
         if claim is None:
             await self._release(volume)
         elif not claim.spec.volume_name:
-            self._offer(volume, claim)
+            self._enqueue_reserved_claim(volume, claim)
         elif claim.spec.volume_name == volume.metadata.name:
             await self._writer.put_volume_phase(volume, "Bound")
         elif PROVISIONED_BY in volume.metadata.annotations and _is_to_be_deleted(volume):
@@ -157,7 +157,7 @@ class PersistentVolumeBinder(Controller[Key]):
         """
         ref = volume.spec.claim_ref
         assert ref is not None
-        claim = self._known.claim((ref.namespace, ref.name))
+        claim = self._latest.claim((ref.namespace, ref.name))
         settled = volume.status.phase in ("Released", "Failed")
         if (claim is None and not settled) or (claim is not None and claim.metadata.uid != ref.uid):
             try:
@@ -173,7 +173,7 @@ class PersistentVolumeBinder(Controller[Key]):
             volume = await self._writer.put_volume_phase(volume, "Released")
         await self._reclaimer.reclaim(volume)
 
-    def _offer(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+    def _enqueue_reserved_claim(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         """Queue the claim that a volume is reserved for, or record an event if their volume modes differ."""
         if mode_of(volume) == mode_of(claim):
             self.queue.add(("claim", *key_of(claim)))

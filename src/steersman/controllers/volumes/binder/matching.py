@@ -20,7 +20,7 @@ _Sized = tuple[int, str]
 """Capacity of a volume in billionths of a byte, and the volume's name."""
 
 
-class _OfAKind(Struct):
+class _VolumesOfKind(Struct):
     """Volumes of one kind by access modes, each list in ascending order of size."""
 
     by_modes: dict[tuple[str, ...], list[_Sized]] = field(default_factory=dict)
@@ -34,8 +34,8 @@ class Available:
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}
-        self._kinds: dict[_Kind, _OfAKind] = {}
-        self._meant: dict[Key, dict[str, None]] = {}
+        self._kinds: dict[_Kind, _VolumesOfKind] = {}
+        self._reserved: dict[Key, dict[str, None]] = {}
 
     def put(self, volume: PersistentVolume) -> None:
         """Add or update a volume."""
@@ -43,9 +43,9 @@ class Available:
         self._volumes[volume.metadata.name] = volume
         ref = volume.spec.claim_ref
         if ref is not None:
-            self._meant.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
+            self._reserved.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
         elif _is_free(volume):
-            of_kind = self._kinds.setdefault(_kind(volume), _OfAKind())
+            of_kind = self._kinds.setdefault(_kind(volume), _VolumesOfKind())
             insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
 
     def discard(self, name: str) -> None:
@@ -56,10 +56,10 @@ class Available:
         ref = volume.spec.claim_ref
         if ref is not None:
             key = ref.namespace, ref.name
-            meant = self._meant[key]
+            meant = self._reserved[key]
             del meant[name]
             if not meant:
-                del self._meant[key]
+                del self._reserved[key]
         elif _is_free(volume):
             kind, modes, sized = _kind(volume), _modes(volume), _sized(volume)
             of_kind = self._kinds[kind]
@@ -76,9 +76,9 @@ class Available:
         With `delayed` binding only a reserved volume counts. Raises SelectorError.
         """
         metadata = claim.metadata
-        for name in sorted(self._meant.get((metadata.namespace, metadata.name), ())):
+        for name in sorted(self._reserved.get((metadata.namespace, metadata.name), ())):
             volume = self._volumes[name]
-            if is_bound_to(volume, claim) and _is_meant_well(volume, claim):
+            if is_bound_to(volume, claim) and _satisfies_reservation(volume, claim):
                 return volume
         if delayed:
             return None
@@ -91,7 +91,7 @@ class Available:
                 continue
             assert of_kind is not None
             sizes = of_kind.by_modes.get(modes, [])
-            first = bisect_left(sizes, (_wanted(claim), ""))
+            first = bisect_left(sizes, (_requested_size(claim), ""))
             if selector is None:
                 if first < len(sizes):
                     return self._volumes[sizes[first][1]]
@@ -109,10 +109,10 @@ def _is_free(volume: PersistentVolume) -> bool:
     return available and not volume.metadata.deletion_timestamp
 
 
-def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _satisfies_reservation(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Return True if a reserved volume satisfies its claim; class and labels need not match."""
     return (
-        _sized(volume)[0] >= _wanted(claim)
+        _sized(volume)[0] >= _requested_size(claim)
         and _kind(volume)[1:] == _kind(claim)[1:]
         and not volume.metadata.deletion_timestamp
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
@@ -148,5 +148,5 @@ def _sized(volume: PersistentVolume) -> _Sized:
     return parse(storage_of(volume.spec.capacity)).nanos(), volume.metadata.name
 
 
-def _wanted(claim: PersistentVolumeClaim) -> int:
+def _requested_size(claim: PersistentVolumeClaim) -> int:
     return parse(storage_of(claim.spec.resources.requests)).nanos()

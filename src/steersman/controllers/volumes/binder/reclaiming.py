@@ -11,7 +11,7 @@ from steersman.client.client import Client
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PERSISTENT_VOLUMES
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.controllers.volumes.binder.plugins import (
     MIGRATED_TO,
     NoPlugin,
@@ -30,9 +30,9 @@ IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
 class Reclaimer:
     """Retains, deletes or recycles volumes by their reclaim policy. Its methods raise StatusError, Unreachable."""
 
-    def __init__(self, client: Client, known: Known, writer: Writer, recorder: Recorder) -> None:
+    def __init__(self, client: Client, known: LatestObjects, writer: Writer, recorder: Recorder) -> None:
         self._client = client
-        self._known = known
+        self._latest = known
         self._writer = writer
         self._recorder = recorder
         self._recycler = Recycler(client)
@@ -94,13 +94,13 @@ class Reclaimer:
         ref = current.spec.claim_ref
         if ref is None or not ref.uid:
             return None
-        claim = self._known.claim((ref.namespace, ref.name))
+        claim = self._latest.claim((ref.namespace, ref.name))
         if claim is not None and claim.metadata.uid == ref.uid and claim.spec.volume_name in ("", volume.metadata.name):
             return None
         return current
 
 
-def with_right_finalizers(volume: PersistentVolume) -> PersistentVolume:
+def with_required_finalizers(volume: PersistentVolume) -> PersistentVolume:
     """Return a volume with the finalizers required by its plugin and policy, the same object if it has them."""
     finalizers = volume.metadata.finalizers
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY, "")

@@ -10,7 +10,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.machinery.built_in.volumes import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -27,17 +27,17 @@ _YES: Final = "yes"
 class Writer:
     """Writes claims and volumes, but only if something changes. Its methods raise StatusError, Unreachable, TryLater."""
 
-    def __init__(self, client: Client, known: Known) -> None:
+    def __init__(self, client: Client, known: LatestObjects) -> None:
         self._client = client
-        self._known = known
+        self._latest = known
 
     async def put_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Update a claim and return it as stored."""
-        return self._known.wrote_claim(await self._client.update(PERSISTENT_VOLUME_CLAIMS, claim))
+        return self._latest.record_claim(await self._client.update(PERSISTENT_VOLUME_CLAIMS, claim))
 
     async def put_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Update a volume and return it as stored."""
-        return self._known.wrote_volume(await self._client.update(PERSISTENT_VOLUMES, volume))
+        return self._latest.record_volume(await self._client.update(PERSISTENT_VOLUMES, volume))
 
     async def put_claim_phase(
         self, claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None
@@ -47,7 +47,7 @@ class Writer:
         if status == claim.status:
             return claim
         changed = msgspec.structs.replace(claim, status=status)
-        return self._known.wrote_claim(await self._client.update_status(PERSISTENT_VOLUME_CLAIMS, changed))
+        return self._latest.record_claim(await self._client.update_status(PERSISTENT_VOLUME_CLAIMS, changed))
 
     async def put_volume_phase(self, volume: PersistentVolume, phase: str, message: str = "") -> PersistentVolume:
         """Update the phase of a volume. Return the volume."""
@@ -55,7 +55,7 @@ class Writer:
             return volume
         status = msgspec.structs.replace(volume.status, phase=phase, message=message)
         changed = msgspec.structs.replace(volume, status=status)
-        return self._known.wrote_volume(await self._client.update_status(PERSISTENT_VOLUMES, changed))
+        return self._latest.record_volume(await self._client.update_status(PERSISTENT_VOLUMES, changed))
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         """Bind a volume and a claim to each other, the volume first. After an error the next reconciliation completes

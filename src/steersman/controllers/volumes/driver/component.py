@@ -50,6 +50,6 @@ class ClaimComponent(DriverComponent[Key]):
         status = msgspec.structs.replace(claim.status, **members)
         return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
 
-    def tell(self, claim: PersistentVolumeClaim, reason: str, message: str, type_: str = "Normal") -> None:
+    def record_event(self, claim: PersistentVolumeClaim, reason: str, message: str, type_: str = "Normal") -> None:
         """Record an event about a claim."""
         self.recorder.event(reference(PERSISTENT_VOLUME_CLAIMS, claim), type_, reason, message)

@@ -71,11 +71,11 @@ class Provisioner(DriverComponent[Key]):
         self._attachments.on_change(self._attachment_changed)
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if new is not None and not new.spec.volume_name and _wants(new):
+        if new is not None and not new.spec.volume_name and _is_for_driver(new):
             self.queue.add(("claim", key_of(new)))
 
     def _volume_changed(self, _: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        if new is not None and _is_to_go(new):
+        if new is not None and _is_deletable(new):
             self.queue.add(("volume", key_of(new)))
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
@@ -90,7 +90,7 @@ class Provisioner(DriverComponent[Key]):
                 await self._provide(claim)
             return
         volume = self._volumes.get("", name)
-        if volume is not None and _is_to_go(volume):
+        if volume is not None and _is_deletable(volume):
             await self._delete(volume)
 
     async def _provide(self, claim: PersistentVolumeClaim) -> None:
@@ -125,11 +125,11 @@ class Provisioner(DriverComponent[Key]):
             await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, metadata=metadata))
 
 
-def _wants(claim: PersistentVolumeClaim) -> bool:
+def _is_for_driver(claim: PersistentVolumeClaim) -> bool:
     return claim.metadata.annotations.get(STORAGE_PROVISIONER) == DRIVER
 
 
-def _is_to_go(volume: PersistentVolume) -> bool:
+def _is_deletable(volume: PersistentVolume) -> bool:
     """Return True if a volume of the driver is to be deleted, or is being deleted and has only the driver's finalizer."""
     if volume.metadata.annotations.get(PROVISIONED_BY) != DRIVER:
         return False

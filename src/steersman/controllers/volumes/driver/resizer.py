@@ -36,7 +36,7 @@ class Resizer(ClaimComponent):
 
     async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         if not _is_larger(claim):
-            await self._end(volume)
+            await self._remove_annotation(volume)
         elif parse(storage_of(volume.spec.capacity)) < parse(storage_of(claim.spec.resources.requests)):
             await self._enlarge(claim, volume)
         elif claim.status.allocated_resource_statuses.get("storage") not in (
@@ -47,8 +47,8 @@ class Resizer(ClaimComponent):
 
     async def _enlarge(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         size = storage_of(claim.spec.resources.requests)
-        claim = await self._put(claim, "ControllerResizeInProgress", "Resizing", "")
-        self.tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
+        claim = await self._write_resize_status(claim, "ControllerResizeInProgress", "Resizing", "")
+        self.record_event(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
         annotations = dict(volume.metadata.annotations)
         if mode_of(volume) == "Filesystem":
             annotations[PRE_RESIZE_CAPACITY] = storage_of(volume.spec.capacity)
@@ -61,8 +61,8 @@ class Resizer(ClaimComponent):
         it.
         """
         if mode_of(volume) == "Filesystem":
-            await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
-            self.tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
+            await self._write_resize_status(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
+            self.record_event(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
             return
         await self.put_status(
             claim,
@@ -70,9 +70,9 @@ class Resizer(ClaimComponent):
             conditions=without_conditions(claim.status.conditions, *_RESIZING),
             allocated_resource_statuses={},
         )
-        self.tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
+        self.record_event(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
 
-    async def _put(
+    async def _write_resize_status(
         self, claim: PersistentVolumeClaim, resource_status: str, condition: str, message: str
     ) -> PersistentVolumeClaim:
         now = times.now()
@@ -86,7 +86,7 @@ class Resizer(ClaimComponent):
             allocated_resource_statuses={"storage": resource_status},
         )
 
-    async def _end(self, volume: PersistentVolume) -> None:
+    async def _remove_annotation(self, volume: PersistentVolume) -> None:
         annotations = dict(volume.metadata.annotations)
         if annotations.pop(PRE_RESIZE_CAPACITY, None) is not None:
             changed = msgspec.structs.replace(volume, metadata=_annotated(volume.metadata, annotations))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace as with_fields
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -54,7 +53,7 @@ async def evict_pod(services: Services, ctx: Context, name: str, eviction: Evict
         raise bad_request("name in URL does not match name in Eviction object")
     options = _delete_options(eviction, name)
     if ctx.dry_run or options.dry_run:
-        ctx = with_fields(ctx, dry_run=True)
+        ctx = replace(ctx, dry_run=True)
         options = replace(options, dry_run=options.dry_run or ["All"])
     evictor = _Evictor(services, ctx, name, options)
     await evictor.evict()

@@ -26,7 +26,7 @@ _BY_NODE: Final = "node"
 _SHARED: Final = ("ReadWriteMany", "ReadOnlyMany")
 
 
-class World:
+class AttachmentInformers:
     """Informers of pods, claims, volumes, nodes, drivers and attachments, with queries."""
 
     def __init__(self, informers: Informers) -> None:
@@ -55,7 +55,7 @@ class World:
             if claim is not None and claim.spec.volume_name:
                 yield claim.spec.volume_name
 
-    def wanted(self, volume: PersistentVolume) -> dict[str, list[Pod]]:
+    def desired_nodes(self, volume: PersistentVolume) -> dict[str, list[Pod]]:
         """Return the nodes to which a volume should be attached, each with the pods there that use it."""
         ref, csi = volume.spec.claim_ref, volume.spec.csi
         if ref is None or csi is None or not is_attached_first(self.drivers.get("", csi.driver)):

@@ -22,11 +22,11 @@ _MOST_PIECES: Final = 2000
 """Pieces of a command's output that are kept."""
 MOST_AT_ONCE: Final = 0.004
 """Seconds for which commands run before others have the event loop."""
-_TURNS: Final = 100
+_STEPS: Final = 100
 """Steps of a followed command before others have the event loop."""
 
 
-class Output:
+class CommandOutput:
     """Printed output of a command. If there is much, only its end is kept."""
 
     __slots__ = ("_bytes", "_first", "_lines")
@@ -55,7 +55,7 @@ class Output:
         return self._first + len(self._lines)
 
 
-class Course:
+class FollowedCommand:
     """A rehearsed command (`rehearsal.rehearsed`) that began at the time `began`, with the volumes (`keys`) that it
     uses.
 
@@ -74,7 +74,7 @@ class Course:
         """Create it at its first step. `lock` is held during each step."""
         self._lock = lock
         self._rest = rest
-        self.output = Output()
+        self.output = CommandOutput()
         self._at = began
         self.began = began
         self.keys = tuple(keys)
@@ -90,7 +90,7 @@ class Course:
         """Time at which it has ended by itself; None if it has not, or if it is not known."""
         return self._at if self.next is None and self.exit_code is not None else None
 
-    def turn(self, until: float) -> bool:
+    def run_step(self, until: float) -> bool:
         """Run the next step if it is due at `until`. Return False if none is."""
         with self._lock:
             if self.next is None or self.next > min(until, self.last):
@@ -118,15 +118,15 @@ class Course:
             self.next = None
 
     @property
-    def is_through(self) -> bool:
+    def is_finished(self) -> bool:
         """True if no step follows."""
         return self.next is None or self.next > self.last
 
-    def run(self, until: float, most_turns: int) -> None:
-        """Run the steps that are due at `until`, at most `most_turns` and for some milliseconds."""
+    def run(self, until: float, most_steps: int) -> None:
+        """Run the steps that are due at `until`, at most `most_steps` and for some milliseconds."""
         end = time.perf_counter() + MOST_AT_ONCE
-        for _ in range(most_turns):
-            if not self.turn(until) or time.perf_counter() >= end:
+        for _ in range(most_steps):
+            if not self.run_step(until) or time.perf_counter() >= end:
                 return
 
     def lines(self) -> Iterator[Printed | float]:
@@ -141,32 +141,32 @@ class Course:
             if self.next is None:
                 return
             if self.next <= (now := times.unix_now()):
-                self.run(now, _TURNS)
+                self.run(now, _STEPS)
                 if self.output.count != number:
                     continue
             if self.next is not None:
                 yield self.next
 
 
-def in_order(courses: Sequence[Course], until: float, most_turns: int) -> Iterator[None]:
-    """Run the due steps of several commands in the order of their times, at most `most_turns`.
+def run_in_order(commands: Sequence[FollowedCommand], until: float, most_steps: int) -> Iterator[None]:
+    """Run the due steps of several commands in the order of their times, at most `most_steps`.
 
     Yield after each step.
     """
     due = [
         (each.next, number)
-        for number, each in enumerate(courses)
+        for number, each in enumerate(commands)
         if each.next is not None and each.next <= min(until, each.last)
     ]
     heapify(due)
-    left = most_turns
+    left = most_steps
     while due and left:
         _, number = due[0]
-        course = courses[number]
-        course.turn(until)
+        command = commands[number]
+        command.run_step(until)
         left -= 1
-        if course.next is not None and course.next <= min(until, course.last):
-            heapreplace(due, (course.next, number))
+        if command.next is not None and command.next <= min(until, command.last):
+            heapreplace(due, (command.next, number))
         else:
             heappop(due)
         yield

@@ -7,7 +7,7 @@ from steersman.client.informer import Informer, Key, key_of
 from steersman.controllers.volumes.binder.matching import Available
 
 
-class Known:
+class LatestObjects:
     """Latest state of claims and volumes; `available` has the volumes for matching."""
 
     def __init__(self, claims: Informer[PersistentVolumeClaim], volumes: Informer[PersistentVolume]) -> None:
@@ -25,7 +25,7 @@ class Known:
         """Return a volume, None if it does not exist."""
         return self._written_volumes.get(name) or self._volumes.get("", name)
 
-    def wrote_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    def record_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Record a claim in the response to a write, and return it."""
         key = key_of(claim)
         told = self._claims.get(*key)
@@ -33,7 +33,7 @@ class Known:
             self._written_claims[key] = claim
         return claim
 
-    def wrote_volume(self, volume: PersistentVolume) -> PersistentVolume:
+    def record_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Record a volume in the response to a write, and return it."""
         name = volume.metadata.name
         told = self._volumes.get("", name)
@@ -42,7 +42,7 @@ class Known:
             self.available.put(volume)
         return volume
 
-    def told_of_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+    def claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         """Update the record after a change of a claim in the informer."""
         if new is None:
             if old is not None:
@@ -52,7 +52,7 @@ class Known:
         if written is not None and _version(new) >= _version(written):
             del self._written_claims[key_of(new)]
 
-    def told_of_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+    def volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         """Update the record after a change of a volume in the informer."""
         if new is None:
             if old is not None:

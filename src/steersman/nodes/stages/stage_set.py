@@ -23,7 +23,7 @@ class Stages:
     nodes: Lifecycle | None = None
 
     @classmethod
-    def of(cls, manifests: Iterable[tuple[str, Mapping[str, Any]]], seed: int | None = None) -> Stages:
+    def parse(cls, manifests: Iterable[tuple[str, Mapping[str, Any]]], seed: int | None = None) -> Stages:
         """Parse Stage manifests, given with the place where each was found. `seed` makes random choices repeatable.
 
         Raises StageError for a stage that cannot be used.

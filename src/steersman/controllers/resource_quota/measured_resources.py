@@ -32,18 +32,20 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 _BY_POD: Final = "uid of the pod that a claim was made for"
 
 
-class Counted(Struct, Generic[O], frozen=True):
+class MeasuredResource(Struct, Generic[O], frozen=True):
     """A resource whose objects have more usage than their number."""
 
     measure: Measure[O]
     objects: Informer[O]
-    gives_back: Callable[[O, O], bool]
+    may_release: Callable[[O, O], bool]
     """Function (old, new) that returns True if the change may reduce or shift the usage."""
     sums: Sums[O] | None
     """Sums of usage, None if the usage of an object also depends on other objects."""
 
     @classmethod
-    def by_itself(cls, measure: Measure[O], objects: Informer[O], gives_back: Callable[[O, O], bool]) -> Counted[O]:
+    def with_sums(
+        cls, measure: Measure[O], objects: Informer[O], gives_back: Callable[[O, O], bool]
+    ) -> MeasuredResource[O]:
         """Return a resource with sums that follow its objects."""
         sums = Sums(measure)
         objects.on_change(sums.change)
@@ -54,7 +56,7 @@ class Counted(Struct, Generic[O], frozen=True):
         objects = self.objects.list
         if self.sums is None:
             return await Sum(self.measure, scopes, objects(namespace)).used(names)
-        return await self.sums.of(namespace, scopes, objects).used(names)
+        return await self.sums.get(namespace, scopes, objects).used(names)
 
     def forget(self, namespace: str = "") -> None:
         """Drop the sums of a namespace, or of all, so that they are measured anew."""
@@ -62,25 +64,27 @@ class Counted(Struct, Generic[O], frozen=True):
             self.sums.forget(namespace)
 
 
-def counted(informers: Informers) -> tuple[Counted[Any], ...]:
+def measured_resources(informers: Informers) -> tuple[MeasuredResource[Any], ...]:
     """Return the resources with measured usage, and ResourceQuotas, so that the known quotas are counted from the
     informer.
     """
     pods, claims = informers.for_resource(PODS), informers.for_resource(RESOURCE_CLAIMS)
     return (
-        Counted.by_itself(PodMeasure(), pods, _pod_gives_back),
-        Counted.by_itself(ServiceMeasure(), informers.for_resource(SERVICES), _service_gives_back),
-        Counted.by_itself(
-            VolumeClaimMeasure(), informers.for_resource(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back
+        MeasuredResource.with_sums(PodMeasure(), pods, _pod_may_release),
+        MeasuredResource.with_sums(ServiceMeasure(), informers.for_resource(SERVICES), _service_may_release),
+        MeasuredResource.with_sums(
+            VolumeClaimMeasure(), informers.for_resource(PERSISTENT_VOLUME_CLAIMS), _volume_claim_may_release
         ),
-        Counted(_ClaimMeasure(informers.for_resource(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
-        Counted.by_itself(
+        MeasuredResource(
+            _ClaimMeasure(informers.for_resource(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None
+        ),
+        MeasuredResource.with_sums(
             counting(RESOURCE_QUOTAS.group_resource), informers.for_resource(RESOURCE_QUOTAS), lambda *_: False
         ),
     )
 
 
-def _pod_gives_back(old: Pod, new: Pod) -> bool:
+def _pod_may_release(old: Pod, new: Pod) -> bool:
     return (
         _is_resized(old, new) or is_terminating(old) != is_terminating(new) or (has_ended(new) and not has_ended(old))
     )
@@ -95,11 +99,11 @@ def _is_resized(old: Pod, new: Pod) -> bool:
     return any(each.name in before and each.resources != before[each.name] for each in now)
 
 
-def _service_gives_back(old: Service, new: Service) -> bool:
+def _service_may_release(old: Service, new: Service) -> bool:
     return old.spec.type != new.spec.type
 
 
-def _volume_claim_gives_back(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
+def _volume_claim_may_release(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
     return (
         old.spec.resources.requests != new.spec.resources.requests
         or old.status.allocated_resources != new.status.allocated_resources

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -41,13 +41,16 @@ from steersman.nodes.dns import resolving_of
 from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
-from steersman.nodes.variables import ArgumentsTooLong, Room, Variables, expanded
+from steersman.nodes.variables import ArgumentBudget, ArgumentsTooLong, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
+from steersman.work.yielding import time_sliced
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
+_SERVICES_AT_ONCE: Final = 25
+"""Services that are read at once: containers that start together hold so many each."""
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
 
@@ -85,10 +88,12 @@ def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
     return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
 
 
-def plain_variables(pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})) -> Variables:
+def plain_variables(
+    pod: Pod, container: AnyContainer, file_variables: Mapping[str, str] = MappingProxyType({})
+) -> Variables:
     """Return the variables of a container whose values need no read of another object.
 
-    Those are variables with literal values, fields of the pod, and `of_files` (`fileKeyRef`). Raises ArgumentsTooLong.
+    Those are variables with literal values, fields of the pod, and `file_variables` (`fileKeyRef`). Raises ArgumentsTooLong.
     """
     found = Variables(_usual_variables(pod))
     for each in container.env:
@@ -99,8 +104,8 @@ def plain_variables(pod: Pod, container: AnyContainer, of_files: Mapping[str, st
             found.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
             found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
-        elif each.name in of_files:
-            found.put(each.name, of_files[each.name])
+        elif each.name in file_variables:
+            found.put(each.name, file_variables[each.name])
     return found
 
 
@@ -129,10 +134,10 @@ def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[st
 
 def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     """Return the words of a command with references to variables expanded. Raises ArgumentsTooLong."""
-    room, found = Room(), []
+    budget, found = ArgumentBudget(), []
     for each in words:
         word = expanded(each, variables)
-        room.take(word)
+        budget.use(word)
         found.append(word)
     return found
 
@@ -184,21 +189,21 @@ def resource_of(
         return "0"
 
 
-async def surroundings(
+async def initial_world(
     client: Client,
     pod: Pod,
     container: AnyContainer,
     *,
     allocatable: Mapping[str, str] = MappingProxyType({}),
-    of_files: Mapping[str, str] = MappingProxyType({}),
+    file_variables: Mapping[str, str] = MappingProxyType({}),
     tokens: bool = True,
 ) -> World:
     """Return the environment of a container. Objects that are missing or may not be read are left out.
 
-    `allocatable` are the resources of its node, `of_files` the variables that come from files. Without `tokens`, the
+    `allocatable` are the resources of its node, `file_variables` the variables that come from files. Without `tokens`, the
     files with service account tokens are left out. Raises Unreachable.
     """
-    reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
+    reader = _Reader(client, pod, container, allocatable, file_variables, tokens=tokens)
     world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.unix_now)
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
@@ -245,17 +250,17 @@ class _Reader:
         pod: Pod,
         container: AnyContainer,
         allocatable: Mapping[str, str],
-        of_files: Mapping[str, str],
+        file_variables: Mapping[str, str],
         *,
         tokens: bool,
     ) -> None:
         self._allocatable = allocatable
-        self._of_files = of_files
+        self._file_variables = file_variables
         self._tokens = tokens
         self._client = client
         self._pod = pod
         self._container = container
-        self._known: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._read_objects: dict[tuple[str, str], dict[str, bytes]] = {}
         self._fields: dict[str, bytes] = {}
         """Values of the pod's fields by field path, shared by all files that show the field."""
 
@@ -273,25 +278,29 @@ class _Reader:
         return await self._once(("secrets", name), read)
 
     async def _once(self, key: tuple[str, str], read: Callable[[], Awaitable[dict[str, bytes]]]) -> dict[str, bytes]:
-        if key not in self._known:
+        if key not in self._read_objects:
             try:
-                self._known[key] = await read()
+                self._read_objects[key] = await read()
             except StatusError as error:
                 if not is_not_found(error) and error.code != 403:
                     raise
-                self._known[key] = {}
-        return self._known[key]
+                self._read_objects[key] = {}
+        return self._read_objects[key]
 
     # Variables
 
-    async def _services(self) -> list[Service]:
-        """Return the Service of the API server, and those of the pod's namespace unless it disables service links."""
-        namespace = self._pod.metadata.namespace
-        services: list[Service] = []
+    async def _services(self) -> AsyncGenerator[Service, None]:
+        """Yield the Services of the pod's namespace, unless it disables service links, and that of the API server."""
         if self._pod.spec.enable_service_links is not False:
-            services = (await self._client.list(SERVICES, namespace, limit=_MOST_SERVICES)).items
+            left = _MOST_SERVICES
+            async for each in self._client.iterate(SERVICES, self._pod.metadata.namespace, page=_SERVICES_AT_ONCE):
+                yield each
+                left -= 1
+                if not left:
+                    break
         found = await self._client.find(SERVICES, "kubernetes", "default")
-        return services if found is None else [*services, found]
+        if found is not None:
+            yield found
 
     async def variables(self) -> dict[str, str]:
         """Return the variables from Services, then `envFrom`, then `env`; those beyond a process's bounds
@@ -303,8 +312,10 @@ class _Reader:
         return found
 
     async def _put_variables(self, found: Variables) -> None:
-        for name, text in service_variables(await self._services()).items():
-            found.put(name, text)
+        async with contextlib.aclosing(self._services()) as services:
+            async for service in services:
+                async for name, text in time_sliced(service_variables(service)):
+                    found.put(name, text)
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
             if source.config_map_ref is not None:
@@ -317,8 +328,8 @@ class _Reader:
             if each.value_from is None:
                 found.put(each.name, expanded(each.value, found))
             elif each.value_from.file_key_ref is not None:
-                if each.name in self._of_files:
-                    found.put(each.name, self._of_files[each.name])
+                if each.name in self._file_variables:
+                    found.put(each.name, self._file_variables[each.name])
             elif (value := await self._from(each.value_from)) is not None:
                 found.put(each.name, value)
 
@@ -358,9 +369,9 @@ class _Reader:
 
     async def _contents(self, volume: Volume) -> dict[str, bytes]:
         if volume.config_map is not None:
-            return _chosen(await self._config_map(volume.config_map.name), volume.config_map.items)
+            return _selected(await self._config_map(volume.config_map.name), volume.config_map.items)
         if volume.secret is not None:
-            return _chosen(await self._secret(volume.secret.secret_name), volume.secret.items)
+            return _selected(await self._secret(volume.secret.secret_name), volume.secret.items)
         if volume.downward_api is not None:
             return self._downward(volume.downward_api.items)
         found: dict[str, bytes] = {}
@@ -371,9 +382,9 @@ class _Reader:
 
     async def _projection(self, source: VolumeProjection) -> dict[str, bytes]:
         if source.config_map is not None:
-            return _chosen(await self._config_map(source.config_map.name), source.config_map.items)
+            return _selected(await self._config_map(source.config_map.name), source.config_map.items)
         if source.secret is not None:
-            return _chosen(await self._secret(source.secret.name), source.secret.items)
+            return _selected(await self._secret(source.secret.name), source.secret.items)
         if source.downward_api is not None:
             return self._downward(source.downward_api.items)
         if (token := source.service_account_token) is not None:
@@ -421,7 +432,7 @@ class _Reader:
         return made.status.token.encode()
 
 
-def _chosen(contents: dict[str, bytes], items: list[KeyToPath]) -> dict[str, bytes]:
+def _selected(contents: dict[str, bytes], items: list[KeyToPath]) -> dict[str, bytes]:
     """Return the selected keys by their paths; all keys if `items` is empty."""
     if not items:
         return contents

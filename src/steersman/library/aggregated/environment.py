@@ -50,7 +50,7 @@ class _NoRules:
         return ResolvedRules(incomplete=True)
 
 
-class Aggregated:
+class AggregatedEnvironment:
     """The environment of an aggregated server; call `start` first. See ServerEnvironment."""
 
     resources: Final[tuple[Resource[Any, Services], ...]] = ()
@@ -116,7 +116,7 @@ class Aggregated:
         await self._cluster.aclose()
 
     async def _token_review(self, review: TokenReview) -> TokenReview:
-        return await self._cluster.ask(partial(self._cluster.client.create, TOKEN_REVIEWS, review))
+        return await self._cluster.request(partial(self._cluster.client.create, TOKEN_REVIEWS, review))
 
     async def _access_review(self, review: SubjectAccessReview) -> SubjectAccessReview:
-        return await self._cluster.ask(partial(self._cluster.client.create, SUBJECT_ACCESS_REVIEWS, review))
+        return await self._cluster.request(partial(self._cluster.client.create, SUBJECT_ACCESS_REVIEWS, review))

@@ -14,7 +14,7 @@ from steersman.rest.resource import Resource
 from steersman.server.server import Server
 
 
-class Surroundings(Protocol):
+class ServerEnvironment(Protocol):
     """The environment, of a standalone server or of a server behind a cluster."""
 
     @property

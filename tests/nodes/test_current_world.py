@@ -24,10 +24,10 @@ from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS
 from steersman.machinery.values import times
-from steersman.nodes.container.probes import Wanted
+from steersman.nodes.container.probes import DueCommand
 from steersman.nodes.containers import Containers
-from steersman.nodes.inside import ran, world_in
-from steersman.nodes.place import LIVENESS
+from steersman.nodes.context import LIVENESS
+from steersman.nodes.current_world import current_world, run_command
 from steersman.nodes.shell.effects import World
 from steersman.testing import Environment
 from steersman.testing.clock import Clock
@@ -43,7 +43,7 @@ class Room:
         self.clock = clock
         self.containers = Containers()
         self.looked: list[tuple[str, str]] = []
-        self.containers.look = self.looked.append
+        self.containers.resync = self.looked.append
         self.container = Container(
             name="c", command=list(command), volume_mounts=[VolumeMount(name="v", mount_path="/v")]
         )
@@ -60,11 +60,11 @@ class Room:
         )
 
     async def world(self) -> World:
-        return await world_in(self.client, self.containers, self.pod, self.container, self.status)
+        return await current_world(self.client, self.containers, self.pod, self.container, self.status)
 
     async def probe(self, *words: str) -> tuple[int, float, str]:
-        wanted = Wanted(self.container, self.status, LIVENESS, list(words), self.status.container_id)
-        done = await ran(self.client, self.containers, self.pod, wanted)
+        wanted = DueCommand(self.container, self.status, LIVENESS, list(words), self.status.container_id)
+        done = await run_command(self.client, self.containers, self.pod, wanted)
         return done.exit_code, done.seconds, done.output
 
 
@@ -112,7 +112,7 @@ async def test_a_probe_is_told_how_long_its_command_takes(room: Room) -> None:
 
 async def test_a_command_may_end_the_container(room: Room) -> None:
     await room.probe("kill", "1")
-    ended = room.containers.ended("u")["c"]
+    ended = room.containers.exits("u")["c"]
     assert (ended.exit_code, room.looked) == (143, [("default", "p")])
 
 
@@ -120,11 +120,39 @@ async def test_files_of_a_namespace_are_bounded_in_all_its_containers() -> None:
     containers = Containers()
     pod = Pod(metadata=ObjectMeta(name="p", namespace="a"))
     other = Pod(metadata=ObjectMeta(name="p", namespace="b"))
-    containers.inside("kept").files["/f"] = b"1"
-    containers.has_written(other, "kept")
+    containers.files_of("kept").files["/f"] = b"1"
+    containers.count_written(other, "kept")
     for number in range(100):
-        containers.inside(str(number)).files["/f"] = bytes(1_000_000)
-        containers.has_written(pod, str(number))
-    kept = [number for number in range(100) if containers.inside(str(number)).files]
+        containers.files_of(str(number)).files["/f"] = bytes(1_000_000)
+        containers.count_written(pod, str(number))
+    kept = [number for number in range(100) if containers.files_of(str(number)).files]
     assert kept == list(range(33, 100))
-    assert containers.inside("kept").files
+    assert containers.files_of("kept").files
+
+
+def test_what_containers_are_given_is_bounded_in_all_of_them() -> None:
+    containers = Containers()
+    for number in range(100):
+        inside = containers.files_of(str(number))
+        inside.volume_files = {"/m/a": bytes(1_000_000)}
+        inside.files |= inside.volume_files
+        inside.files["/own"] = b"1"
+        containers.count_volume_files(str(number), 1_000_000)
+    kept = [number for number in range(100) if containers.files_of(str(number)).volume_files]
+    assert kept == list(range(33, 100))
+    assert all(containers.files_of(str(number)).files["/own"] == b"1" for number in range(100))
+    assert "/m/a" not in containers.files_of("0").files
+
+
+async def test_volumes_that_are_read_again_unchanged_are_kept_once(room: Room) -> None:
+    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "1" * 1000}})
+    first = (await room.world()).files["/v/a"]
+    assert (await room.world()).files["/v/a"] is first
+    assert room.containers.files_of(room.status.container_id).volume_files["/v/a"] is first
+
+
+async def test_a_probe_after_a_command_finds_the_volumes_that_the_command_found(room: Room) -> None:
+    assert await room.probe("cat", "/v/a") == (0, 0.0, "1")
+    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "2"}})
+    assert (await room.world()).files["/v/a"] == b"2"
+    assert await room.probe("cat", "/v/a") == (0, 0.0, "2")

@@ -39,7 +39,8 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICES
-from steersman.nodes.surroundings import command_of, expanded, surroundings
+from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.variables import expanded
 from steersman.testing import Environment
 
 STATUS = PodStatus(pod_ip="10.128.0.2", pod_ips=[PodIP(ip="10.128.0.2")])
@@ -85,7 +86,7 @@ async def test_variables_come_from_everywhere(client: Client) -> None:
             EnvVar(name="GONE", value_from=of(secret_key_ref=SecretKeySelector(name="nope", key="key"))),
         ],
     )
-    found = (await surroundings(client, pod(container), container)).environment
+    found = (await initial_world(client, pod(container), container)).environment
     assert found["HOSTNAME"] == "web"
     wanted = {
         "P_a": "1",
@@ -106,7 +107,7 @@ async def test_variables_come_from_everywhere(client: Client) -> None:
 async def test_who_has_no_limit_may_use_what_the_node_has(client: Client) -> None:
     source = EnvVarSource(resource_field_ref=ResourceFieldSelector(resource="limits.cpu"))
     container = Container(name="c", env=[EnvVar(name="CPU", value_from=source)])
-    world = await surroundings(client, pod(container), container, allocatable={"cpu": "8"})
+    world = await initial_world(client, pod(container), container, allocatable={"cpu": "8"})
     assert world.environment["CPU"] == "8"
 
 
@@ -124,7 +125,7 @@ async def test_files_are_those_of_the_volumes(client: Client) -> None:
         VolumeMount(name="nope", mount_path="/nope"),
     ]
     container = Container(name="c", volume_mounts=mounts)
-    world = await surroundings(client, pod(container, *volumes), container)
+    world = await initial_world(client, pod(container, *volumes), container)
     assert world.files["/cfg/in/a"] == b"1"
     assert "/cfg/b" not in world.files
     assert world.files["/one"] == b"hidden"
@@ -146,8 +147,8 @@ async def test_services_are_found_unless_they_are_not_wanted(client: Client) -> 
     made = await client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[ServicePort(port=5432)])))
     container = Container(name="c", env=[EnvVar(name="AT", value="$(DB_SERVICE_HOST):$(DB_SERVICE_PORT)")])
     it = pod(container)
-    assert (await surroundings(client, it, container)).environment["AT"] == f"{made.spec.cluster_ip}:5432"
+    assert (await initial_world(client, it, container)).environment["AT"] == f"{made.spec.cluster_ip}:5432"
     it.spec.enable_service_links = False
-    found = (await surroundings(client, it, container)).environment
+    found = (await initial_world(client, it, container)).environment
     assert "DB_SERVICE_HOST" not in found
     assert found["KUBERNETES_SERVICE_PORT_HTTPS"] == "443"

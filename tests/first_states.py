@@ -1,0 +1,77 @@
+"""First states of servers in memory: a server begins with the objects that an equal one made at its start.
+
+Half of a start is to make the same two hundred objects. The first server of every set of options makes them in each
+process of tests, and so does every server of a test that has the fixture `from_nothing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from steersman.controlplane.addresses import Address
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.options import Options
+from steersman.controlplane.parts.storing import OpenStorage
+from steersman.storage.interface import KeyValue, Storage
+from steersman.storage.memory import MemoryStorage, Snapshot
+
+_OF_ONE_SERVER: Final = ("/registry/leases/", "/registry/masterleases/")
+"""Prefixes of keys of objects that belong to the server that wrote them."""
+_MOST: Final = 64
+"""First states that a process keeps."""
+
+
+class FirstStates:
+    """The first states of one process, by options and authority."""
+
+    def __init__(self) -> None:
+        self.are_used = True
+        self._known: dict[tuple[str, bytes], dict[str, KeyValue]] = {}
+
+    def begin(self, options: Options, storage: Storage) -> None:
+        """Put the first state of an equal server, if there is one, into a new storage that is in memory."""
+        if self.are_used and isinstance(storage, MemoryStorage) and (known := self._known.get(_key(options))):
+            storage.restore(Snapshot(known, {}, {}))
+
+    def keep(self, plane: ControlPlane) -> None:
+        """Keep the state of a server that has just started, if it is the first of its options."""
+        if not isinstance(plane.storage, MemoryStorage) or plane.options.encryption_provider_config:
+            return
+        key = _key(plane.options)
+        if key not in self._known and len(self._known) < _MOST:
+            values = plane.snapshot().values
+            self._known[key] = {name: values[name] for name in values if not name.startswith(_OF_ONE_SERVER)}
+
+
+def _key(options: Options) -> tuple[str, bytes]:
+    """Return the options that make a difference to what a server makes, and the authority, which it publishes."""
+    authority = options.data_dir / "ca.crt"
+    alike = replace(options, data_dir=Path(), token_auth_file="")
+    return repr(alike), authority.read_bytes() if authority.exists() else b""
+
+
+@contextmanager
+def used(states: FirstStates) -> Iterator[None]:
+    """Have all servers of this process begin with first states."""
+    open_storage, start = OpenStorage.open, ControlPlane.start
+
+    async def open_with_state(self: OpenStorage) -> Storage:
+        storage = await open_storage(self)
+        states.begin(self.options, storage)
+        return storage
+
+    async def start_and_keep(self: ControlPlane) -> Address:
+        address = await start(self)
+        states.keep(self)
+        return address
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OpenStorage, "open", open_with_state)
+        patch.setattr(ControlPlane, "start", start_and_keep)
+        yield

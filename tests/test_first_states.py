@@ -1,0 +1,44 @@
+"""First states of servers in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from steersman.controlplane.control_plane import ControlPlane
+
+StartControlPlane = Callable[..., Awaitable[ControlPlane]]
+
+
+async def uids(plane: ControlPlane, group: str = "", plural: str = "namespaces") -> set[str]:
+    return {each.metadata.uid async for each, _ in plane.objects(group, plural).iterate_cached()}
+
+
+async def test_a_server_begins_with_what_an_equal_one_has_made(start_control_plane: StartControlPlane) -> None:
+    first = await start_control_plane(request_timeout=61.0)
+    equal = await start_control_plane(request_timeout=61.0)
+    other = await start_control_plane(request_timeout=62.0)
+    assert await uids(equal) == await uids(first)
+    assert not await uids(other) & await uids(first)
+
+
+async def test_the_lease_of_a_server_is_its_own(start_control_plane: StartControlPlane) -> None:
+    first = await start_control_plane(request_timeout=61.0)
+    equal = await start_control_plane(request_timeout=61.0)
+    leases = [await uids(each, "coordination.k8s.io", "leases") for each in (first, equal)]
+    assert len(leases[0] | leases[1]) == 2
+
+
+@pytest.mark.usefixtures("from_nothing")
+async def test_a_test_may_have_servers_that_begin_with_nothing(start_control_plane: StartControlPlane) -> None:
+    assert not await uids(await start_control_plane()) & await uids(await start_control_plane())
+
+
+async def test_a_server_with_another_authority_makes_its_own_objects(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    first = await start_control_plane()
+    other = await start_control_plane(data_dir=tmp_path / "data")
+    assert not await uids(other) & await uids(first)
