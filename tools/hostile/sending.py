@@ -61,7 +61,7 @@ class Endpoint:
 
 
 def send(endpoint: Endpoint, message: Message, timeout: float) -> Answer:
-    """What a server answers. Raises OSError if it cannot be reached."""
+    """Send a message and return the server's answer. Raises OSError if the server cannot be reached."""
     if isinstance(message, Unread):
         _leave_unread(endpoint, message, timeout)
         return Answer(())
