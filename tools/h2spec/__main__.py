@@ -1,4 +1,4 @@
-"""Whether the server speaks HTTP/2 as RFC 9113 and RFC 7541 (HPACK) say: h2spec's tests of a server.
+"""Conformance to RFC 9113 (HTTP/2) and RFC 7541 (HPACK): h2spec's tests of a server.
 
     python -m tools.h2spec [--url URL] [-- ARGUMENT...]
 

@@ -1,4 +1,4 @@
-"""What schemathesis loads: it leaves out names that kube-apiserver answers with 500 too.
+"""Hooks for schemathesis: they leave out names that kube-apiserver answers with 500 too.
 
 A new object in a namespace whose name no path may hold (`a%25b`) is answered with "Internal error occurred: invalid
 resource name", byte for byte as upstream's: looking for the namespace fails before its name is judged.

@@ -1,4 +1,4 @@
-"""What client-go's informers do to a server, and what they may expect of it.
+"""Requests of client-go's informers, and the guarantees that informers rely on.
 
 `Informer` follows a resource as client-go's Reflector does: a list and then watches, each resumed where the one before
 ended, or a watch that begins with what there is (sendInitialEvents). `View` is what it knows; it holds every event
